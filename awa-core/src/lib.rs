@@ -1,0 +1,46 @@
+//! The rules of Awa, a job queue that lives inside PostgreSQL.
+//!
+//! This crate knows what a job is, which moves are legal and what must be proven before a partition is
+//! reclaimed. It does no I/O, reads no clock, draws no random number and knows neither SQL nor a runtime:
+//! time and randomness are arguments, decisions come back as values with their reasons.
+//!
+//! | to read about | open |
+//! |---|---|
+//! | identities of jobs, attempts, claims and partitions | [`id`] |
+//! | what a caller may enqueue, and how bad input is refused | [`job`], [`name`], [`json`] |
+//! | the states of a job and the table of legal transitions | [`state`] |
+//! | how an attempt ends | [`attempt`] |
+//! | order without locks: the lane frontier over transaction snapshots | [`frontier`] |
+//! | claims, closures and `open = claimed - closed` | [`receipt`] |
+//! | partitions that are reclaimed by truncation | [`ring`], [`prune`] |
+//! | finding claims whose worker is gone | [`sweep`] |
+//! | retries | [`retry`] |
+//! | what a store must promise | [`store`] |
+//! | the executable model that defines a store | [`model`] |
+
+pub mod attempt;
+pub mod error;
+pub mod frontier;
+pub mod id;
+pub mod job;
+pub mod json;
+pub mod model;
+pub mod name;
+pub mod prune;
+pub mod receipt;
+pub mod retry;
+pub mod ring;
+pub mod state;
+pub mod store;
+pub mod sweep;
+pub mod time;
+
+pub use attempt::{AttemptEnd, ClaimedJob, Closure, ClosureAnswer};
+pub use error::{BadInput, StoreError, StoreErrorKind};
+pub use id::{BatchId, InstanceId, JobId, LaneId, Nonce, ReceiptId, RunLease};
+pub use job::{Enqueued, NewJob, Priority, RunAt};
+pub use json::JsonText;
+pub use name::{JobKind, QueueName};
+pub use state::JobState;
+pub use store::Store;
+pub use time::Timestamp;

@@ -1,0 +1,167 @@
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use crate::error::StoreError;
+use crate::id::{Generation, InstanceId, JobId, RunLease, Slot};
+use crate::name::QueueName;
+use crate::prune::KeepReason;
+use crate::retry::RetryPolicy;
+use crate::ring::{RingKind, RotationPolicy, StayReason};
+
+/// A recurring task of maintenance. Each is small, bounded, independent of the others, and safe when two run at once.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[non_exhaustive]
+pub enum Task {
+    /// Due deferred jobs become ready.
+    Promote,
+    /// Attempts whose worker is gone, or whose deadline is over, are ended.
+    Rescue,
+    /// Rings move on, slots that are spent are marked, and reclaimed.
+    Rings,
+    /// What is left over from dead instances and from the first use of queues is put in order.
+    Tidy,
+}
+
+impl Task {
+    /// All tasks.
+    pub const ALL: [Self; 4] = [Self::Promote, Self::Rescue, Self::Rings, Self::Tidy];
+
+    /// The name in logs and metrics.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Promote => "promote",
+            Self::Rescue => "rescue",
+            Self::Rings => "rings",
+            Self::Tidy => "tidy",
+        }
+    }
+}
+
+/// What one promotion did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Promoted {
+    /// Jobs that became ready.
+    pub jobs: usize,
+    /// More are due: promote again at once.
+    pub more: bool,
+}
+
+/// What a rescue needs to know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RescueRequest {
+    /// The process that rescues. It may act only when its own beats were unbroken for the staleness time, so that an
+    /// outage of the database does not make every worker look dead.
+    pub rescuer: InstanceId,
+    /// The age of the last sign of life from which on an attempt may be rescued.
+    pub staleness: Duration,
+    /// At most so many claim batches are looked at per slot.
+    pub page: usize,
+}
+
+/// One rescued attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RescuedAttempt {
+    /// The job.
+    pub job: JobId,
+    /// Its queue.
+    pub queue: QueueName,
+    /// The lease of the attempt that was ended.
+    pub run_lease: RunLease,
+    /// Whether its budget was used up, so that it went the way of failed jobs.
+    pub exhausted: bool,
+    /// Whether its deadline was over, rather than its worker gone.
+    pub deadline: bool,
+}
+
+/// What one rescue pass did.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Rescued {
+    /// The attempts it ended.
+    pub attempts: Vec<RescuedAttempt>,
+    /// Stale attempts that somebody else was about to end; the next pass looks again.
+    pub contended: usize,
+    /// The rescuer was not healthy long enough to judge others; nothing was looked at.
+    pub rescuer_too_young: bool,
+    /// There was more to look at than one pass may: rescue again soon.
+    pub more: bool,
+}
+
+/// What one rotation did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Rotated {
+    /// The ring writes into this slot from now on.
+    Opened(Slot, Generation),
+    /// A rotation that had been cut off was completed.
+    Repaired(Slot, Generation),
+    /// It stays where it is, for this reason.
+    Stayed(StayReason),
+    /// Another process is rotating.
+    Contended,
+}
+
+/// What one draining pass did.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Drained {
+    /// Slots whose every row has been passed; claims no longer look at them.
+    pub slots: Vec<Slot>,
+    /// Slots that could not be proven, or that somebody was in the way of.
+    pub kept: Vec<Slot>,
+}
+
+/// How long the history of finished jobs is kept: whichever of the two ends first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RetentionPolicy {
+    /// From the end of the youngest job of a slot. Default: 15 minutes.
+    pub completed: Duration,
+    /// The bytes that reclaimable slots may hold together. Default: 1 GiB.
+    pub max_bytes: u64,
+}
+
+impl Default for RetentionPolicy {
+    fn default() -> Self {
+        Self { completed: Duration::from_secs(15 * 60), max_bytes: 1 << 30 }
+    }
+}
+
+/// What became of one slot in a prune pass.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PruneReport {
+    /// The slot.
+    pub slot: Slot,
+    /// `None`: truncated, and free again. Otherwise the reason why it was kept.
+    pub kept: Option<KeepReason>,
+}
+
+/// Keeps a store in order. Every method is one bounded step, safe to run in many processes at once and to be cut off
+/// anywhere, and never waits for a lock of a hot path.
+#[cfg_attr(feature = "mock", mockall::automock)]
+#[async_trait]
+pub trait Maintainer: Send + Sync {
+    /// Asks for the turn of `task`: true for one caller in the whole fleet per `every`. There is no leader: a process
+    /// that dies after it got the turn delays the task by one interval.
+    async fn try_tick(&self, task: Task, every: Duration) -> Result<bool, StoreError>;
+
+    /// Makes at most `limit` due deferred jobs ready. One that cannot be moved keeps no other back (C8).
+    async fn promote(&self, limit: usize) -> Result<Promoted, StoreError>;
+
+    /// Ends attempts whose instance is stale, or whose deadline is over (C3, C4, C12). An attempt ended this way is
+    /// charged; `retry` gives the delay of the next one, and one whose budget is used up goes the way of failed jobs.
+    async fn rescue(&self, request: &RescueRequest, retry: &RetryPolicy) -> Result<Rescued, StoreError>;
+
+    /// Opens the next slot of a ring when the policy asks for it (C11).
+    async fn rotate(&self, ring: RingKind, policy: &RotationPolicy) -> Result<Rotated, StoreError>;
+
+    /// Marks sealed slots of the queue ring whose rows have all been passed, so that claims stop looking at them.
+    async fn drain(&self) -> Result<Drained, StoreError>;
+
+    /// Truncates slots of a ring that are proven spent (C11). One report per slot that is neither free nor open.
+    async fn prune(&self, ring: RingKind, retention: &RetentionPolicy) -> Result<Vec<PruneReport>, StoreError>;
+
+    /// Puts in order what the first use of queues and dead instances left behind.
+    async fn tidy(&self) -> Result<(), StoreError>;
+
+    /// Makes sure that the lanes of `queue` exist, so that its first job is found at once. Idempotent.
+    async fn open_queue(&self, queue: &QueueName) -> Result<(), StoreError>;
+}

@@ -1,0 +1,64 @@
+//! What a store must promise, split by who calls it.
+//!
+//! | trait | caller | about |
+//! |---|---|---|
+//! | [`Producer`] | application | enqueue |
+//! | [`Consumer`] | worker | claim, close, proof of life |
+//! | [`Maintainer`] | maintenance ticks | promote, rescue, rotate, drain, prune |
+//! | [`Operator`] | people and dashboards | get, list, count, cancel, retry, pause |
+//! | [`Wakeups`] | dispatcher | wait for a hint that work exists (optional) |
+//!
+//! All are object-safe: a program picks its store at run time and passes `Arc<dyn Store>`. No method has a default
+//! body, so that nothing a store does not do is done for it in silence.
+//!
+//! # The contract
+//!
+//! Each case of the conformance suite names the clause it tests.
+//!
+//! | clause | promise |
+//! |---|---|
+//! | **C1** durability | What a call acknowledged survives a crash of every process of Awa, and in a durable store a crash of the machine. |
+//! | **C2** nothing lost | At every instant a committed job is in exactly one [`JobState`](crate::JobState). |
+//! | **C3** fencing | A write that belongs to an attempt carries its [`Receipt`](crate::attempt::Receipt) and changes nothing once the attempt has ended, whoever ended it. |
+//! | **C4** one closure | Of all closures of one attempt, at most one answers [`Closed`](crate::ClosureAnswer::Closed). |
+//! | **C5** one attempt | A job has at most one open attempt; each claim raises its run lease by one. |
+//! | **C6** order | Inside a lane: jobs of one transaction in enqueue order, transactions by the order in which they began to write; a late commit is taken next. More urgent lanes first. Each claim is an exact prefix of what is eligible. |
+//! | **C7** repeatable | When the outcome of a call is unknown, calling again does no harm: enqueue may store the jobs twice, everything else converges. |
+//! | **C8** batch independence | Answers come in input order, one per item; an item that is refused touches no other. |
+//! | **C9** late commit | A job is claimable the moment its transaction commits, whatever committed before; until then, and after a rollback, it does not exist. |
+//! | **C10** nobody waits | An open transaction that enqueued delays no producer, no claim, no closure and no maintenance. |
+//! | **C11** evidence before reuse | No storage is reused while a job not yet claimed, an open attempt or retained history needs it. |
+//! | **C12** one clock | All comparisons of time use the store's clock; callers pass lengths. |
+//! | **C13** hints | Wake-ups are hints: one that is lost costs at most a poll interval, one too many an empty claim. |
+
+mod consumer;
+mod maintainer;
+mod operator;
+mod producer;
+mod wakeups;
+
+pub use consumer::{BatchLimit, ClaimRequest, Claimed, Consumer, Horizon};
+pub use maintainer::{
+    Drained, Maintainer, Promoted, PruneReport, RescueRequest, Rescued, RescuedAttempt, RetentionPolicy, Rotated, Task,
+};
+pub use operator::{Acted, CensusCount, DeferredReason, JobFilter, JobView, Operator, QueueView, Refusal};
+pub use producer::Producer;
+pub use wakeups::{SleepTicket, Wakeups};
+
+#[cfg(feature = "mock")]
+pub use {
+    consumer::MockConsumer, maintainer::MockMaintainer, operator::MockOperator, producer::MockProducer,
+    wakeups::MockWakeups,
+};
+
+/// A complete store.
+pub trait Store: Producer + Consumer + Maintainer + Operator {
+    /// A name for people: `memory`, `postgres through sqlx`, ...
+    fn describe(&self) -> String;
+
+    /// The wake-ups of this store, when it has any; without them a dispatcher polls.
+    fn wakeups(&self) -> Option<&dyn Wakeups>;
+
+    /// Whether jobs survive the process (clause C1).
+    fn is_durable(&self) -> bool;
+}

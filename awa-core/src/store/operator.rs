@@ -1,0 +1,187 @@
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+use crate::attempt::ErrorText;
+use crate::error::StoreError;
+use crate::id::{JobId, RunLease};
+use crate::job::{MaxAttempts, Priority};
+use crate::json::JsonText;
+use crate::name::{JobKind, QueueName};
+use crate::state::JobState;
+use crate::time::Timestamp;
+
+/// Why a job waits for its time.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum DeferredReason {
+    /// It was enqueued for later.
+    Scheduled,
+    /// An attempt failed.
+    Retry,
+    /// An attempt asked to be run again later.
+    Snooze,
+    /// A worker handed it back.
+    Release,
+}
+
+impl DeferredReason {
+    /// The name in JSON and SQL.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Scheduled => "scheduled",
+            Self::Retry => "retry",
+            Self::Snooze => "snooze",
+            Self::Release => "release",
+        }
+    }
+
+    /// The reason with this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Scheduled, Self::Retry, Self::Snooze, Self::Release].into_iter().find(|reason| reason.as_str() == name)
+    }
+}
+
+/// A job as an operator sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobView {
+    /// The job.
+    pub id: JobId,
+    /// Where it is.
+    pub state: JobState,
+    /// Its queue.
+    pub queue: QueueName,
+    /// Its kind.
+    pub kind: JobKind,
+    /// The priority it was enqueued with.
+    pub priority: Priority,
+    /// Charged attempts so far, an open one included.
+    pub attempt: u32,
+    /// The budget of attempts.
+    pub max_attempts: MaxAttempts,
+    /// How often it has been claimed.
+    pub run_lease: RunLease,
+    /// The arguments.
+    pub args: JsonText,
+    /// The document attached at enqueue.
+    pub metadata: Option<JsonText>,
+    /// When it was enqueued.
+    pub created_at: Timestamp,
+    /// The earliest moment of its next attempt, when deferred.
+    pub run_at: Option<Timestamp>,
+    /// Why it waits, when deferred.
+    pub deferred: Option<DeferredReason>,
+    /// When its open attempt was claimed, when running.
+    pub claimed_at: Option<Timestamp>,
+    /// When it ended, when in a terminal state.
+    pub finalized_at: Option<Timestamp>,
+    /// What it left, when completed with a result.
+    pub result: Option<JsonText>,
+    /// The error of its latest failed attempt, or why it was cancelled.
+    pub error: Option<ErrorText>,
+}
+
+/// Which jobs to list. All conditions must hold.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct JobFilter {
+    /// Only this queue.
+    pub queue: Option<QueueName>,
+    /// Only this state.
+    pub state: Option<JobState>,
+    /// Only this kind.
+    pub kind: Option<JobKind>,
+    /// Only ids below this one: the last id of the page before.
+    pub before: Option<JobId>,
+    /// At most so many, 1 to 1,000; larger values are cut to it.
+    pub limit: usize,
+}
+
+impl JobFilter {
+    /// The longest page.
+    pub const MAX_LIMIT: usize = 1_000;
+}
+
+/// A queue as an operator sees it. All counts are exact at the moment of the call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueueView {
+    /// The queue.
+    pub queue: QueueName,
+    /// Whether claims of it are held back.
+    pub paused: bool,
+    /// Jobs that a claim could take.
+    pub ready: u64,
+    /// Open attempts.
+    pub running: u64,
+    /// Jobs that wait for their time.
+    pub deferred: u64,
+    /// Completed, failed and cancelled jobs still in the retained history.
+    pub finished: u64,
+    /// Jobs in the dead-letter queue.
+    pub dead: u64,
+}
+
+/// One line of a census: how many jobs are in a state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CensusCount {
+    /// The state.
+    pub state: JobState,
+    /// Jobs in it, counted one by one at one instant.
+    pub jobs: u64,
+}
+
+/// Why an operator's wish was not carried out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Refusal {
+    /// No such job, or its history is no longer retained.
+    NotFound,
+    /// The job is in a state in which this is not possible.
+    WrongState(JobState),
+    /// Somebody else is changing the job; ask again.
+    Contended,
+}
+
+/// The answer to one wish of an operator.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Acted {
+    /// Done, durably; the job was in this state before.
+    Done {
+        /// Where the job was.
+        from: JobState,
+    },
+    /// Nothing was changed.
+    Refused(Refusal),
+}
+
+/// Looks at jobs and intervenes.
+#[cfg_attr(feature = "mock", mockall::automock)]
+#[async_trait]
+pub trait Operator: Send + Sync {
+    /// One job, or `None` when there is none with this id or its history is no longer retained. An older attempt never
+    /// shadows a newer state (C2).
+    async fn get(&self, job: JobId) -> Result<Option<JobView>, StoreError>;
+
+    /// Jobs that match `filter`, newest id first, at most [`JobFilter::MAX_LIMIT`].
+    async fn list(&self, filter: &JobFilter) -> Result<Vec<JobView>, StoreError>;
+
+    /// All queues with at least one lane or job, by name.
+    async fn queues(&self) -> Result<Vec<QueueView>, StoreError>;
+
+    /// Counts every job once, by state, at one instant: exact, and as slow as reading everything. One entry per
+    /// [`JobState`], in the order of [`JobState::ALL`] (C2).
+    async fn census(&self) -> Result<Vec<CensusCount>, StoreError>;
+
+    /// Cancels jobs that are ready, deferred, running or waiting; one answer per id in input order (C8). The open
+    /// attempt of a running job ends at once, and its worker's closure will be stale (C3).
+    async fn cancel(&self, jobs: &[JobId], reason: &ErrorText) -> Result<Vec<Acted>, StoreError>;
+
+    /// Makes jobs ready again that are dead (with their attempts counted from zero) or deferred (at once, with their
+    /// attempts as they are); one answer per id in input order (C8).
+    async fn retry(&self, jobs: &[JobId]) -> Result<Vec<Acted>, StoreError>;
+
+    /// Holds back claims of a queue, or lets them go on. Survives restarts; twice is fine; running jobs go on. A queue
+    /// that nobody has used yet can be paused.
+    async fn set_paused(&self, queue: &QueueName, paused: bool) -> Result<(), StoreError>;
+}
