@@ -85,11 +85,11 @@ number!(
     i64
 );
 
-/// One process start of a worker: random, never reused, so that a restart under the same host name is another
+/// One process start of a worker: 64 random bits, never reused, so that a restart under the same host name is another
 /// instance.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct InstanceId(pub u128);
+pub struct InstanceId(pub i64);
 
 impl fmt::Debug for InstanceId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -99,7 +99,7 @@ impl fmt::Debug for InstanceId {
 
 impl fmt::Display for InstanceId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:032x}", self.0)
+        write!(f, "{:016x}", self.0)
     }
 }
 

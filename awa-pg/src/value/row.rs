@@ -178,10 +178,10 @@ readers! {
     texts -> Vec<String>;
     /// A `text[]`.
     opt_texts -> Vec<Option<String>>;
-    /// A `bytea[]` without NULL.
-    byteas -> Vec<Vec<u8>>;
-    /// A `bytea[]`.
-    opt_byteas -> Vec<Option<Vec<u8>>>;
+    /// A `bytea[]` without NULL, borrowed from the row.
+    byteas -> Vec<&[u8]>;
+    /// A `bytea[]`, borrowed from the row.
+    opt_byteas -> Vec<Option<&[u8]>>;
     /// A `uuid[]` without NULL.
     uuids -> Vec<u128>;
     /// A `uuid[]`.

@@ -10,7 +10,7 @@ const POSTGRES_EPOCH: i64 = 946_684_800_000_000;
 
 /// A Rust type that reads one PostgreSQL value, alone or as an element of an array.
 ///
-/// Implemented for `bool`, `i16`, `i32`, `i64`, `f64`, `u128` (uuid), `&str` and `String`, `&[u8]` and `Vec<u8>`,
+/// Implemented for `bool`, `i16`, `i32`, `i64`, `f64`, `u128` (uuid), `&str` and `String`, `&[u8]`,
 /// [`Timestamp`] and [`Json`]; closed to other crates.
 pub trait Scalar<'row>: Sized + sealed::Sealed {
     /// The PostgreSQL types that can be read this way; the first one names the type in errors.
@@ -158,17 +158,6 @@ impl<'row> Scalar<'row> for &'row [u8] {
 impl Write for &[u8] {
     fn write(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(self);
-    }
-}
-
-impl sealed::Sealed for Vec<u8> {}
-
-impl<'row> Scalar<'row> for Vec<u8> {
-    const TYPES: &'static [PgType] = <&'row [u8]>::TYPES;
-    const ARRAYS: &'static [PgType] = <&'row [u8]>::ARRAYS;
-
-    fn read(bytes: &'row [u8]) -> Result<Self, DecodeProblem> {
-        Ok(bytes.to_vec())
     }
 }
 
