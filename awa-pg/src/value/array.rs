@@ -99,13 +99,9 @@ impl Elements<'_> {
 ///
 /// # Panics
 /// When the array or an element is longer than the wire format can say, two thousand million bytes.
-pub(super) fn write<W: Write>(
-    out: &mut Vec<u8>,
-    element: PgType,
-    values: impl ExactSizeIterator<Item = Option<W>>,
-) {
+pub(super) fn write<W: Write>(out: &mut Vec<u8>, element: PgType, values: impl ExactSizeIterator<Item = Option<W>>) {
     let count = values.len();
-    put(out, if count == 0 { 0 } else { 1 });
+    put(out, i32::from(count != 0));
     let flag = out.len();
     put(out, 0);
     put(out, element.oid().cast_signed());

@@ -1,0 +1,1 @@
+//! Throw-away PostgreSQL clusters.

@@ -1,0 +1,119 @@
+//! Migrations and objects, as their files describe them.
+
+use std::fmt;
+
+use sha2::{Digest, Sha256};
+
+use super::template::{Template, TemplateError};
+
+/// The SHA-256 of a text; prints as 64 hexadecimal digits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ContentHash([u8; 32]);
+
+impl ContentHash {
+    /// The hash of a text.
+    pub fn of(text: &str) -> Self {
+        Self(Sha256::digest(text.as_bytes()).into())
+    }
+
+    /// The 32 bytes.
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl fmt::Display for ContentHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for ContentHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ContentHash({self})")
+    }
+}
+
+/// What a migration means for programs of the version before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum MigrationKind {
+    /// They go on working beside it.
+    Additive,
+    /// They must be stopped first.
+    Breaking,
+}
+
+/// One step of the schema's history, frozen once released.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Migration {
+    /// The number that the file's name begins with.
+    pub version: u32,
+    /// The rest of the file's name.
+    pub title: &'static str,
+    /// What the first line of the file says.
+    pub kind: MigrationKind,
+    /// The SQL.
+    pub text: String,
+    /// The hash of the file as it stands, before the schema's name is filled in.
+    pub hash: ContentHash,
+}
+
+/// A function or view, or one instance of it for a slot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Object {
+    /// The file under `sql/objects/` without its ending.
+    pub name: &'static str,
+    /// The slot, when the file is a template per slot.
+    pub slot: Option<u8>,
+    /// The SQL.
+    pub text: String,
+    /// The hash of the SQL, which also changes with the schema's name and, where it matters, with the rings: what was created
+    /// from another text is to be created again.
+    pub hash: ContentHash,
+}
+
+impl Migration {
+    /// Reads a file named `NNNN_title`.
+    pub(super) fn read(name: &'static str, text: &str, template: &Template) -> Result<Self, TemplateError> {
+        let path = format!("migrations/{name}");
+        let fault = |problem: &str| TemplateError::new(&path, None, problem);
+        let (version, title) = name
+            .split_once('_')
+            .filter(|(version, title)| version.len() == 4 && !title.is_empty())
+            .and_then(|(version, title)| Some((version.parse().ok()?, title)))
+            .ok_or_else(|| fault("the name of a migration is four digits, an underscore and a title"))?;
+        let kind = match text.lines().next() {
+            Some("-- additive") => MigrationKind::Additive,
+            Some("-- breaking") => MigrationKind::Breaking,
+            _ => return Err(fault("the first line of a migration is \"-- additive\" or \"-- breaking\"")),
+        };
+        let mut instances = template.instances(&path, text)?.into_iter();
+        match (instances.next(), instances.next()) {
+            (Some(instance), None) if instance.slot.is_none() => {
+                Ok(Self { version, title, kind, text: instance.text, hash: ContentHash::of(text) })
+            }
+            _ => Err(fault("a migration cannot be a template per slot, use blocks")),
+        }
+    }
+}
+
+impl Object {
+    /// Reads a file and gives its instances by slot.
+    pub(super) fn read(path: &'static str, text: &str, template: &Template) -> Result<Vec<Self>, TemplateError> {
+        let name = path.strip_prefix("objects/").unwrap_or(path);
+        let instances = template.instances(path, text)?.into_iter();
+        let object = |hash, slot, text| Self { name, slot, text, hash };
+        Ok(instances.map(|instance| object(ContentHash::of(&instance.text), instance.slot, instance.text)).collect())
+    }
+}
+
+/// Checks that the numbers of the migrations, in order, are 1, 2, 3, ...
+pub(super) fn check_versions(migrations: &[Migration]) -> Result<(), TemplateError> {
+    for (migration, expected) in migrations.iter().zip(1_u32..) {
+        if migration.version != expected {
+            let path = format!("migrations/{:04}_{}", migration.version, migration.title);
+            return Err(TemplateError::new(&path, None, format!("the next migration has the number {expected:04}")));
+        }
+    }
+    Ok(())
+}
