@@ -1,0 +1,270 @@
+//! The proofs that must hold before a partition is truncated.
+//!
+//! TRUNCATE ignores snapshots: what is in the partition is gone for everybody. [`decide`] is therefore asked twice: once
+//! before the partition is locked, so that a busy slot is passed over without disturbing anybody, and once under the
+//! lock, with facts read in a new statement, so that what committed meanwhile is seen. Both times the same rules apply,
+//! and each refusal says why.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::id::{Generation, Slot};
+use crate::ring::{Pointer, RingKind, SlotState};
+
+/// At which moment the facts were read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Phase {
+    /// No lock is held. All facts are needed, retention included.
+    BeforeLock,
+    /// All children of the slot are locked against everybody, and every fact was read again in a new statement.
+    /// Retention does not matter any more: history does not get younger.
+    AfterLock {
+        /// The generation of the slot when it was chosen; a slot that was reopened since is another one.
+        chosen: Generation,
+    },
+}
+
+/// What is known of any slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SlotFacts {
+    /// The slot.
+    pub slot: Slot,
+    /// The generation that last opened it.
+    pub generation: Generation,
+    /// Its state.
+    pub state: SlotState,
+    /// The pointer of the ring.
+    pub pointer: Pointer,
+}
+
+/// What must be known of a slot of the queue ring.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct QueueFacts {
+    /// State, generation and pointer.
+    pub slot: SlotFacts,
+    /// Whether some ready row is not passed by its lane's frontier.
+    pub has_unpassed_rows: bool,
+    /// Open claims of rows in this slot, counted by the slot alone: the generation in a claim is information, since a
+    /// stalled claim may carry the one before.
+    pub open_claims: u64,
+    /// Tombstones that came too late to keep their row from being taken and have not been passed on to where the job is
+    /// now. Truncation would forget the wish to cancel.
+    pub undelivered_cancels: u64,
+    /// How long its history must still be kept; zero when retention is over. See [`Retention::plan`].
+    pub retention_left: Duration,
+}
+
+/// What must be known of a slot of the claim ring.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ClaimFacts {
+    /// State, generation and pointer.
+    pub slot: SlotFacts,
+    /// Claims in the slot, of both shapes, that have no closure.
+    pub open_claims: u64,
+}
+
+/// What must be known of a slot of the lease ring.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct LeaseFacts {
+    /// State, generation and pointer.
+    pub slot: SlotFacts,
+    /// Leases in the slot.
+    pub leases: u64,
+}
+
+/// What must be known of a slot, by its ring.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PruneFacts {
+    /// A slot of the queue ring.
+    Queue(QueueFacts),
+    /// A slot of the claim ring.
+    Claim(ClaimFacts),
+    /// A slot of the lease ring.
+    Lease(LeaseFacts),
+}
+
+impl PruneFacts {
+    /// State, generation and pointer.
+    pub const fn slot(&self) -> &SlotFacts {
+        match self {
+            Self::Queue(facts) => &facts.slot,
+            Self::Claim(facts) => &facts.slot,
+            Self::Lease(facts) => &facts.slot,
+        }
+    }
+
+    /// The ring.
+    pub const fn ring(&self) -> RingKind {
+        match self {
+            Self::Queue(_) => RingKind::Queue,
+            Self::Claim(_) => RingKind::Claim,
+            Self::Lease(_) => RingKind::Lease,
+        }
+    }
+
+    /// The state in which a slot of this ring may be emptied.
+    const fn required_state(&self) -> SlotState {
+        if self.ring().has_drained() { SlotState::Drained } else { SlotState::Sealed }
+    }
+}
+
+/// What happens to a slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PruneDecision {
+    /// Before the lock: take it and ask again. Under the lock: reset the slot's rescue cursors, truncate the children
+    /// that have pages, and free it.
+    Truncate,
+    /// A row in a drained slot is waiting after all: record the slot as sealed, so that claims look at it again, count
+    /// it and raise an alarm.
+    Undrain,
+    /// Leave it.
+    Keep(KeepReason),
+}
+
+/// Why a slot is not emptied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum KeepReason {
+    /// It is in another state than the one in which it may be emptied.
+    WrongState {
+        /// The state it is in.
+        is: SlotState,
+        /// The state it must be in.
+        needs: SlotState,
+    },
+    /// The pointer names it, so writers may enter.
+    PointerOnIt,
+    /// It was emptied and opened again since it was chosen.
+    Reopened,
+    /// Attempts are running on it.
+    OpenClaims(u64),
+    /// Leases are stored in it.
+    Leases(u64),
+    /// Requests to cancel have not been passed on.
+    UndeliveredCancels(u64),
+    /// Its history must be kept so much longer.
+    Retained(Duration),
+    /// Somebody is using one of its children. Given by a store whose lock was refused: it does not wait, and the next
+    /// tick tries again.
+    InUse,
+}
+
+impl fmt::Display for KeepReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::WrongState { is, needs } => write!(f, "it is {is}, and only a {needs} slot can be emptied"),
+            Self::PointerOnIt => f.write_str("writers are directed to it"),
+            Self::Reopened => f.write_str("it was opened again in the meantime"),
+            Self::OpenClaims(count) => write!(
+                f,
+                "{count} claimed jobs in it have not ended; they end when their worker closes them, or by rescue or eviction"
+            ),
+            Self::Leases(count) => {
+                write!(f, "{count} running jobs keep their state in it until they end or are moved forward")
+            }
+            Self::UndeliveredCancels(count) => {
+                write!(f, "{count} requests to cancel in it are not delivered yet; the next maintenance tick does it")
+            }
+            Self::Retained(left) => write!(f, "its history is kept for {} s more", left.as_secs_f64().ceil()),
+            Self::InUse => f.write_str("a session is using it; the next maintenance tick tries again"),
+        }
+    }
+}
+
+/// Decides what happens to one slot. Pure: the same facts always give the same answer, at either phase.
+///
+/// Rows that wait are looked for before everything else that would merely keep the slot, because no claim looks into a
+/// drained slot and they would wait for as long as it is kept.
+pub fn decide(phase: Phase, facts: &PruneFacts) -> PruneDecision {
+    if let Err(reason) = is_reclaimable(phase, facts) {
+        return PruneDecision::Keep(reason);
+    }
+    let unproven = match facts {
+        PruneFacts::Queue(facts) if facts.has_unpassed_rows => return PruneDecision::Undrain,
+        PruneFacts::Queue(facts) => spent_queue(phase, facts),
+        PruneFacts::Claim(facts) => keep_if(facts.open_claims, KeepReason::OpenClaims),
+        PruneFacts::Lease(facts) => keep_if(facts.leases, KeepReason::Leases),
+    };
+    unproven.map_or(PruneDecision::Truncate, PruneDecision::Keep)
+}
+
+fn is_reclaimable(phase: Phase, facts: &PruneFacts) -> Result<(), KeepReason> {
+    let slot = facts.slot();
+    let needs = facts.required_state();
+    match phase {
+        Phase::AfterLock { chosen } if slot.generation != chosen => Err(KeepReason::Reopened),
+        _ if slot.state != needs => Err(KeepReason::WrongState { is: slot.state, needs }),
+        _ if slot.pointer.slot == slot.slot => Err(KeepReason::PointerOnIt),
+        _ => Ok(()),
+    }
+}
+
+fn spent_queue(phase: Phase, facts: &QueueFacts) -> Option<KeepReason> {
+    let retained = (phase == Phase::BeforeLock && !facts.retention_left.is_zero())
+        .then_some(KeepReason::Retained(facts.retention_left));
+    keep_if(facts.open_claims, KeepReason::OpenClaims)
+        .or_else(|| keep_if(facts.undelivered_cancels, KeepReason::UndeliveredCancels))
+        .or(retained)
+}
+
+fn keep_if(count: u64, reason: fn(u64) -> KeepReason) -> Option<KeepReason> {
+    (count > 0).then(|| reason(count))
+}
+
+/// How long terminal history is kept in the queue ring: until it is old enough or too large, whichever comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Retention {
+    /// The age of the youngest history at which a slot may go.
+    pub time: Duration,
+    /// The number of bytes that all slots kept only for their history may use together.
+    pub max_bytes: u64,
+}
+
+/// The history in one slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SlotHistory {
+    /// The age of its youngest entry; `None` when it has none.
+    pub youngest: Option<Duration>,
+    /// The size of all its children.
+    pub bytes: u64,
+}
+
+impl Default for Retention {
+    /// 15 minutes, 1 GiB.
+    fn default() -> Self {
+        Self { time: Duration::from_mins(15), max_bytes: 1 << 30 }
+    }
+}
+
+impl Retention {
+    /// The decision before the lock for each slot of the queue ring, oldest generation first; what
+    /// [`QueueFacts::retention_left`] says on the way in is ignored.
+    ///
+    /// Only slots that nothing but their history keeps count against the byte cap. When they exceed it together, the
+    /// oldest go until the rest fits.
+    pub fn plan(&self, slots: &[(QueueFacts, SlotHistory)]) -> Vec<(Slot, PruneDecision)> {
+        let mut slots = slots.to_vec();
+        slots.sort_by_key(|(facts, _)| (facts.slot.generation, facts.slot.slot));
+        let before_lock = |facts: &QueueFacts, retention_left| {
+            decide(Phase::BeforeLock, &PruneFacts::Queue(QueueFacts { retention_left, ..*facts }))
+        };
+        let spent = |facts: &QueueFacts| before_lock(facts, Duration::ZERO) == PruneDecision::Truncate;
+        let mut bytes: u64 = slots
+            .iter()
+            .filter(|(facts, _)| spent(facts))
+            .fold(0, |sum, (_, history)| sum.saturating_add(history.bytes));
+        let mut plan = Vec::with_capacity(slots.len());
+        for (facts, history) in &slots {
+            let left = if bytes > self.max_bytes { Duration::ZERO } else { self.time_left(history) };
+            let decision = before_lock(facts, left);
+            if decision == PruneDecision::Truncate {
+                bytes = bytes.saturating_sub(history.bytes);
+            }
+            plan.push((facts.slot.slot, decision));
+        }
+        plan
+    }
+
+    fn time_left(&self, history: &SlotHistory) -> Duration {
+        history.youngest.map_or(Duration::ZERO, |age| self.time.saturating_sub(age))
+    }
+}
