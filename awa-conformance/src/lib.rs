@@ -15,10 +15,10 @@
 //!
 //! Each case names the clauses of the [contract](awa_core::store) that it tests, `C1` to `C13`.
 
+mod agree;
 pub mod cases;
 mod list;
 mod scene;
 mod subject;
 
-pub use scene::Scene;
 pub use subject::{Capabilities, Capability, Outcome, Subject, SubjectTransaction, run_case};
