@@ -76,17 +76,31 @@ impl SchemaName {
         if self.0.chars().all(is_harmless) {
             return format!("'{}'", self.0);
         }
-        let mut quoted = String::from("E'");
-        for character in self.0.chars() {
-            match u32::from(character) {
-                _ if is_harmless(character) => quoted.push(character),
-                code @ ..=0xFFFF => write!(quoted, "\\u{code:04X}").expect("a string takes any text"),
-                code => write!(quoted, "\\U{code:08X}").expect("a string takes any text"),
-            }
-        }
-        quoted.push('\'');
-        quoted
+        format!("E'{}'", escaped(&self.0))
     }
+
+    /// The beginning of an SQL string literal that holds the name of something in the schema, for example of a
+    /// sequence in a call of `nextval`; letters, digits, underscores and the closing quote may follow.
+    pub(crate) fn quoted_text_of_member(&self) -> String {
+        if self.0.chars().all(is_harmless) {
+            return format!("'\"{}\".", self.0);
+        }
+        let doubled = self.0.replace('"', "\"\"");
+        format!("E'{}.", escaped(&format!("\"{doubled}\"")))
+    }
+}
+
+/// The inside of an escape string literal, where only harmless characters stand for themselves.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match u32::from(character) {
+            _ if is_harmless(character) => escaped.push(character),
+            code @ ..=0xFFFF => write!(escaped, "\\u{code:04X}").expect("a string takes any text"),
+            code => write!(escaped, "\\U{code:08X}").expect("a string takes any text"),
+        }
+    }
+    escaped
 }
 
 /// Whether a character stands for itself in every place of an SQL text: no quote, dollar, backslash, slash, star or
@@ -159,6 +173,8 @@ mod tests {
             assert!(!inside.contains(['"', '\'', '$', '/', '*', '\n', '\r', ';']), "{quoted}");
         }
         assert_eq!(SchemaName::new("😀$").unwrap().quoted(), "U&\"\\+01F600\\0024\"");
+        assert_eq!(SchemaName::new("a\"b").unwrap().quoted_text_of_member(), "E'\\u0022a\\u0022\\u0022b\\u0022.");
+        assert_eq!(SchemaName::new("my jobs").unwrap().quoted_text_of_member(), "'\"my jobs\".");
         assert_eq!(SchemaName::new("😀'").unwrap().quoted_text(), "E'\\U0001F600\\u0027'");
     }
 }

@@ -7,7 +7,8 @@
 //! |---|---|
 //! | `/*schema*/awa` | the schema's name as a quoted identifier, so `/*schema*/awa.jobs` is a table of it |
 //! | `'/*schema*/awa'` | the schema's name as a string literal |
-//! | `0/*slot*/` | the number of the slot in scope, also as the end of a name: `leases_0/*slot*/` |
+//! | `'/*schema*/awa.jobs'` | a name in the schema as a string literal, for `nextval` or `regclass` |
+//! | `0/*slot*/` | the number of the slot in scope, also as the end (only the end) of a name: `leases_0/*slot*/` |
 //! | `0/*queue slot*/`, `0/*claim slot*/`, `0/*lease slot*/` | the same, of the named ring when several are in scope |
 //! | `16/*queue slots*/`, `8/*claim slots*/`, `4/*lease slots*/` | how many slots the ring has |
 //!
@@ -31,7 +32,7 @@ pub use template::TemplateError;
 
 use crate::schema_name::SchemaName;
 use crate::session::Statement;
-use template::Template;
+use template::{Rendered, Template};
 
 /// Paths under `sql/` without the ending, and texts, in the order of their paths.
 static FILES: &[SqlFile] = include!(concat!(env!("OUT_DIR"), "/sql_files.rs"));
@@ -46,7 +47,7 @@ pub struct Sql {
     rings: RingSizes,
     migrations: Vec<Migration>,
     objects: Vec<Object>,
-    statements: HashMap<&'static str, Vec<Statement>>,
+    statements: HashMap<&'static str, Rendered<Statement>>,
 }
 
 impl Sql {
@@ -97,9 +98,9 @@ impl Sql {
     /// # Panics
     /// When there is no such file, or when it is a template per slot.
     pub fn statement(&self, name: &str) -> &Statement {
-        match self.statements.get(name).map(Vec::as_slice) {
-            Some([statement]) => statement,
-            Some(_) => panic!("sql/statements/{name}.sql has one statement per slot"),
+        match self.statements.get(name) {
+            Some(Rendered::Once(statement)) => statement,
+            Some(Rendered::PerSlot(_)) => panic!("sql/statements/{name}.sql has one statement per slot"),
             None => panic!("there is no file sql/statements/{name}.sql"),
         }
     }
@@ -107,11 +108,14 @@ impl Sql {
     /// The statement of the template `statements/<name>.sql` for one slot.
     ///
     /// # Panics
-    /// When there is no such file, or the ring has no such slot.
+    /// When there is no such file, when it is no template, or when the ring has no such slot.
     pub fn slot_statement(&self, name: &str, slot: u8) -> &Statement {
-        let instances = self.statements.get(name);
-        let instances = instances.unwrap_or_else(|| panic!("there is no file sql/statements/{name}.sql"));
-        instances.get(usize::from(slot)).unwrap_or_else(|| panic!("sql/statements/{name}.sql has no slot {slot}"))
+        let statement = match self.statements.get(name) {
+            Some(Rendered::PerSlot(statements)) => statements.get(usize::from(slot)),
+            Some(Rendered::Once(_)) => panic!("sql/statements/{name}.sql is not a template per slot"),
+            None => panic!("there is no file sql/statements/{name}.sql"),
+        };
+        statement.unwrap_or_else(|| panic!("the ring of sql/statements/{name}.sql has no slot {slot}"))
     }
 
     /// The names of all statements, sorted.
@@ -137,9 +141,8 @@ impl Sql {
             } else if path.starts_with("objects/") {
                 objects.push((path, text));
             } else if let Some(name) = path.strip_prefix("statements/") {
-                let instances = template.instances(path, text)?;
-                let instances = instances.into_iter().map(|instance| Statement { name, text: instance.text });
-                sql.statements.insert(name, instances.collect());
+                let statements = template.render(path, text)?.map(|_, text| Statement { name, text });
+                sql.statements.insert(name, statements);
             } else {
                 return Err(TemplateError::new(path, None, "it is not under migrations/, objects/ or statements/"));
             }
@@ -154,3 +157,5 @@ impl Sql {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tidy;

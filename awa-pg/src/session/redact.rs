@@ -41,9 +41,9 @@ fn hide_settings(text: &str) -> String {
         clean.push_str("***");
         let is_quoted = tail.starts_with('\'');
         let value = &tail[usize::from(is_quoted)..];
-        let ends_value = |c: char| match is_quoted {
-            true => c == '\'',
-            false => c.is_whitespace() || matches!(c, '&' | '"' | '\'' | ')'),
+        let ends_value = |c: char| {
+            let ends_bare = c.is_whitespace() || matches!(c, '&' | '"' | '\'' | ')');
+            if is_quoted { c == '\'' } else { ends_bare }
         };
         let end = value.find(ends_value).map_or(value.len(), |end| end + usize::from(is_quoted));
         rest = &value[end..];

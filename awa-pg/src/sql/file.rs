@@ -4,7 +4,7 @@ use std::fmt;
 
 use sha2::{Digest, Sha256};
 
-use super::template::{Template, TemplateError};
+use super::template::{Rendered, Template, TemplateError};
 
 /// The SHA-256 of a text; prints as 64 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -87,12 +87,9 @@ impl Migration {
             Some("-- breaking") => MigrationKind::Breaking,
             _ => return Err(fault("the first line of a migration is \"-- additive\" or \"-- breaking\"")),
         };
-        let mut instances = template.instances(&path, text)?.into_iter();
-        match (instances.next(), instances.next()) {
-            (Some(instance), None) if instance.slot.is_none() => {
-                Ok(Self { version, title, kind, text: instance.text, hash: ContentHash::of(text) })
-            }
-            _ => Err(fault("a migration cannot be a template per slot, use blocks")),
+        match template.render(&path, text)? {
+            Rendered::Once(sql) => Ok(Self { version, title, kind, text: sql, hash: ContentHash::of(text) }),
+            Rendered::PerSlot(_) => Err(fault("a migration cannot be a template per slot, use blocks")),
         }
     }
 }
@@ -101,9 +98,8 @@ impl Object {
     /// Reads a file and gives its instances by slot.
     pub(super) fn read(path: &'static str, text: &str, template: &Template) -> Result<Vec<Self>, TemplateError> {
         let name = path.strip_prefix("objects/").unwrap_or(path);
-        let instances = template.instances(path, text)?.into_iter();
-        let object = |hash, slot, text| Self { name, slot, text, hash };
-        Ok(instances.map(|instance| object(ContentHash::of(&instance.text), instance.slot, instance.text)).collect())
+        let object = |slot, text: String| Self { name, slot, hash: ContentHash::of(&text), text };
+        Ok(template.render(path, text)?.map(object).into_vec())
     }
 }
 

@@ -23,13 +23,33 @@ impl TemplateError {
     }
 }
 
-/// One rendering of a file.
+/// What a file becomes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Instance {
-    /// The slot, when the file is a template per slot.
-    pub(super) slot: Option<u8>,
-    /// The SQL.
-    pub(super) text: String,
+pub(super) enum Rendered<T> {
+    /// One text.
+    Once(T),
+    /// A text for each slot of a ring, in order.
+    PerSlot(Vec<T>),
+}
+
+impl<T> Rendered<T> {
+    /// The same with `change` applied to each text, which is also given its slot.
+    pub(super) fn map<U>(self, change: impl Fn(Option<u8>, T) -> U) -> Rendered<U> {
+        match self {
+            Self::Once(text) => Rendered::Once(change(None, text)),
+            Self::PerSlot(texts) => {
+                Rendered::PerSlot(texts.into_iter().zip(0..).map(|(text, slot)| change(Some(slot), text)).collect())
+            }
+        }
+    }
+
+    /// The texts in order.
+    pub(super) fn into_vec(self) -> Vec<T> {
+        match self {
+            Self::Once(text) => vec![text],
+            Self::PerSlot(texts) => texts,
+        }
+    }
 }
 
 /// What marks are replaced by.
@@ -37,6 +57,7 @@ pub(super) struct Instance {
 pub(super) struct Template {
     identifier: String,
     literal: String,
+    member_literal: String,
     rings: RingSizes,
 }
 
@@ -48,24 +69,30 @@ type Line<'t> = (usize, &'t str);
 
 impl Template {
     pub(super) fn new(schema: &SchemaName, rings: RingSizes) -> Self {
-        Self { identifier: schema.quoted(), literal: schema.quoted_text(), rings }
+        Self {
+            identifier: schema.quoted(),
+            literal: schema.quoted_text(),
+            member_literal: schema.quoted_text_of_member(),
+            rings,
+        }
     }
 
     /// Renders a file once, or once per slot when its header says so.
-    pub(super) fn instances(&self, path: &str, text: &str) -> Result<Vec<Instance>, TemplateError> {
+    pub(super) fn render(&self, path: &str, text: &str) -> Result<Rendered<String>, TemplateError> {
         let lines: Vec<Line<'_>> = text.lines().enumerate().map(|(index, line)| (index + 1, line)).collect();
-        let render = |slot: Option<u8>, mut scope: Scope| {
+        let render_in = |mut scope: Scope| {
             let mut sql = String::with_capacity(text.len());
             self.lines(&lines, &mut scope, &mut sql)
-                .map(|()| Instance { slot, text: sql })
+                .map(|()| sql)
                 .map_err(|(line, problem)| TemplateError::new(path, Some(line), problem))
         };
         let Some(ring) = header_value(text, "per slot of") else {
-            return Ok(vec![render(None, Vec::new())?]);
+            return render_in(Vec::new()).map(Rendered::Once);
         };
         let ring = ring.strip_suffix(" ring").and_then(Ring::by_name);
         let ring = ring.ok_or_else(|| TemplateError::new(path, None, "\"per slot of\" names no ring"))?;
-        (0..self.rings.of(ring)).map(|slot| render(Some(slot), vec![(ring, slot)])).collect()
+        let texts = (0..self.rings.of(ring)).map(|slot| render_in(vec![(ring, slot)]));
+        texts.collect::<Result<_, _>>().map(Rendered::PerSlot)
     }
 
     fn lines(&self, lines: &[Line<'_>], scope: &mut Scope, sql: &mut String) -> Result<(), (usize, String)> {
@@ -127,22 +154,25 @@ impl Template {
         Ok(())
     }
 
-    /// Replaces `awa` after the mark, or the whole literal around it.
+    /// Replaces `awa` after the mark, with the quotes around it when it is in quotes.
     fn schema<'t>(&self, head: &str, tail: &'t str, sql: &mut String) -> Result<&'t str, String> {
         let tail = tail.strip_prefix("awa").ok_or("/*schema*/ must stand before awa")?;
-        match (head.strip_suffix('\''), tail.strip_prefix('\'')) {
-            (Some(head), Some(tail)) => {
-                sql.push_str(head);
-                sql.push_str(&self.literal);
-                Ok(tail)
-            }
-            (None, _) if !continues_a_name(tail) && !head.ends_with('"') => {
-                sql.push_str(head);
-                sql.push_str(&self.identifier);
-                Ok(tail)
-            }
-            _ => Err("/*schema*/awa must be a name of its own or a whole literal '/*schema*/awa'".to_owned()),
+        if head.ends_with('"') || continues_a_name(tail) {
+            return Err("/*schema*/awa must be a whole name".to_owned());
         }
+        let Some(before_quote) = head.strip_suffix('\'') else {
+            sql.push_str(head);
+            sql.push_str(&self.identifier);
+            return Ok(tail);
+        };
+        sql.push_str(before_quote);
+        if let Some(tail) = tail.strip_prefix('\'') {
+            sql.push_str(&self.literal);
+            return Ok(tail);
+        }
+        let member = tail.strip_prefix('.').ok_or("'/*schema*/awa must be a whole literal or the schema of a name")?;
+        sql.push_str(&self.member_literal);
+        Ok(member)
     }
 }
 
@@ -203,7 +233,7 @@ fn slot_count<'t>(head: &str, tail: &'t str, slots: u8, sql: &mut String) -> Res
 
 fn number<'t>(head: &str, tail: &'t str, number: u8, sql: &mut String) -> Result<&'t str, String> {
     if continues_a_name(tail) {
-        return Err("a mark must end the name or number that it stands after".to_owned());
+        return Err("a mark ends the name or number that it stands after, as in jobs_by_lane_0/*slot*/".to_owned());
     }
     write!(sql, "{head}{number}").expect("a string takes any text");
     Ok(tail)

@@ -1,0 +1,85 @@
+//! The house rules for the files under `sql/`, checked over all of them.
+
+use super::*;
+
+/// What the header of an object or a statement must say.
+const HEADER: [&str; 5] = ["Purpose", "Parameters", "Returns", "Locks", "Caller"];
+
+/// A name whose every character is dangerous somewhere in an SQL text.
+const HOSTILE: &str = "a\"'; $$ $f$ \\ */ /* -- \n%s %";
+
+/// What is wrong with a file, one sentence each.
+fn faults(path: &str, text: &str) -> Vec<String> {
+    let mut faults = Vec::new();
+    if path.starts_with("migrations/") {
+        if !matches!(text.lines().next(), Some("-- additive" | "-- breaking")) {
+            faults.push(format!("{path}: the first line is \"-- additive\" or \"-- breaking\""));
+        }
+    } else {
+        let missing = HEADER.iter().filter(|key| template::header_value(text, key).is_none());
+        faults.extend(missing.map(|key| format!("{path}: the header has no line \"-- {key}: ...\"")));
+    }
+    if !text.ends_with('\n') {
+        faults.push(format!("{path}: the last line does not end"));
+    }
+    for (line, number) in text.lines().zip(1..) {
+        let code = line.split("--").next().unwrap_or_default();
+        // In quotes `awa.` begins the name of a setting, unless the literal is read as the name of an object.
+        let reads_names = code.contains("::reg") || code.contains("val(");
+        let is_unmarked = |before: &str| match before.chars().next_back() {
+            Some('\'') => reads_names,
+            Some(last) => !before.ends_with("/*schema*/") && !last.is_alphanumeric() && last != '_',
+            None => true,
+        };
+        if code.match_indices("awa.").any(|(start, _)| is_unmarked(&code[..start])) {
+            faults.push(format!("{path} line {number}: a name in the schema has no mark"));
+        }
+        if code.to_ascii_lowercase().contains("search_path") {
+            faults.push(format!("{path} line {number}: the search path decides nothing, names are qualified"));
+        }
+    }
+    faults
+}
+
+#[test]
+fn every_sql_file_has_its_header_and_marks() {
+    let faults: Vec<String> = FILES.iter().flat_map(|(path, text)| faults(path, text)).collect();
+    assert!(faults.is_empty(), "\n{}", faults.join("\n"));
+    assert!(FILES.iter().any(|(path, _)| path.starts_with("migrations/")), "the files were found");
+}
+
+#[test]
+fn every_sql_file_renders_for_a_hostile_schema_without_a_mark_left() {
+    for schema in ["awa", HOSTILE] {
+        let schema = SchemaName::new(schema).unwrap();
+        let sql = Sql::new(&schema, RingSizes::default());
+        let statements = sql.statements.values().cloned().flat_map(Rendered::into_vec).map(|statement| statement.text);
+        let objects = sql.objects.iter().map(|object| object.text.clone());
+        let migrations = sql.migrations.iter().map(|migration| migration.text.clone());
+        for text in statements.chain(objects).chain(migrations) {
+            assert!(!text.contains("/*") && !text.contains("*/"), "{text}");
+            assert!(!text.contains("-- each ") && !text.contains("-- end each"), "{text}");
+            if schema.as_str() == HOSTILE {
+                assert!(!text.contains(HOSTILE), "{text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_checks_find_what_they_look_for() {
+    let header = "-- Purpose: a\n-- Parameters: none\n-- Returns: b\n-- Locks: none\n-- Caller: c\n";
+    let of = |path: &str, text: &str| faults(path, text).len();
+    assert_eq!(of("objects/x", &format!("{header}SELECT /*schema*/awa.f(), my_awa.x; -- awa.t is meant\n")), 0);
+    assert_eq!(of("objects/x", "SELECT 1;\n"), HEADER.len());
+    assert_eq!(of("objects/x", &format!("SELECT 1;\n{header}")), HEADER.len());
+    assert_eq!(of("objects/x", &format!("{header}SELECT awa.f();\n")), 1);
+    assert_eq!(of("objects/x", &format!("{header}SELECT '/*schema*/awa', 'awa.f'::regproc;\n")), 1);
+    assert_eq!(of("objects/x", &format!("{header}SELECT set_config('awa.slot', '1', true);\n")), 0);
+    assert_eq!(of("objects/x", &format!("{header}awa.f();\n")), 1);
+    assert_eq!(of("objects/x", &format!("{header}SELECT nextval('awa.ids');\n")), 1);
+    assert_eq!(of("objects/x", &format!("{header}SET search_path = x;\n")), 1);
+    assert_eq!(of("statements/x", &format!("{header}SELECT 1;")), 1);
+    assert_eq!(of("migrations/0001_x", "CREATE TABLE /*schema*/awa.t ();\n"), 1);
+    assert_eq!(of("migrations/0001_x", "-- additive\nCREATE TABLE /*schema*/awa.t ();\n"), 0);
+}
