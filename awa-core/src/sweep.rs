@@ -127,6 +127,12 @@ impl SweepLimits {
         assert!(pages >= Self::MIN_PAGES, "a sweep pass needs at least {} pages, not {pages}", Self::MIN_PAGES);
         Self { page, pages }
     }
+
+    /// The bounds of a pass that visits about `visits` claims, at least one a page, in four pages.
+    pub fn for_visits(visits: usize) -> Self {
+        const PAGES: usize = 4;
+        Self::new(visits.div_ceil(PAGES).max(1), PAGES)
+    }
 }
 
 impl Default for SweepLimits {
