@@ -95,7 +95,7 @@ pub enum RescueOutcome {
 pub struct SweepCursor<K> {
     /// Everything up to this key is passed in this round; `None` is the start.
     pub at: Option<K>,
-    /// How far the last pass visited while the cursor was held; `None` when it was not, or the round was complete.
+    /// How far the last pass visited while the cursor stayed behind; `None` when it did not, or the round was complete.
     pub resume: Option<K>,
 }
 
@@ -187,10 +187,13 @@ pub struct Sweep<K> {
     limits: SweepLimits,
     origin: Option<K>,
     cursor: Option<K>,
+    /// The cursor stays where it is for the rest of the pass.
     held: bool,
+    /// Where the last pass was ended; taken after the first page.
     resume: Option<K>,
     leg: Leg,
     visit: Option<K>,
+    /// The last key of the forward leg.
     turned_at: Option<K>,
     pages: usize,
     report: SweepReport,
@@ -273,7 +276,6 @@ impl<K: Copy + Ord> Sweep<K> {
 
     /// The end of a leg: behind the last claim comes the first.
     fn turn(&mut self) {
-        self.resume = None;
         if !self.held && self.leg == Leg::Forward {
             self.cursor = None;
         }
@@ -285,15 +287,19 @@ impl<K: Copy + Ord> Sweep<K> {
         }
     }
 
-    /// Behind the page of the claim that holds the cursor: on to where the last pass was ended by its limit.
-    fn jump(&mut self) {
-        let Some(resume) = self.resume.take().filter(|_| self.held) else { return };
+    /// Behind the first page of a resumed pass: on to where the last one was ended by its limit, leaving the cursor
+    /// where the page brought it, also when the claim that held it is gone by now. The visit thus goes around steadily,
+    /// however many claims are held one after the other, and the cursor follows. False when there is nowhere to go.
+    fn jump(&mut self) -> bool {
+        let Some(resume) = self.resume.take() else { return false };
         if self.origin.is_some_and(|origin| resume <= origin) {
             self.leg = Leg::Wrapped;
-            self.visit = Some(resume);
-        } else if self.visit.is_none_or(|visit| resume > visit) {
-            self.visit = Some(resume);
+        } else if self.visit.is_some_and(|visit| resume <= visit) {
+            return false;
         }
+        self.visit = Some(resume);
+        self.held = true;
+        true
     }
 }
 
@@ -318,12 +324,8 @@ impl<K: Copy + Ord> Page<K> {
             }
             sweep.visit = Some(item.key);
         }
-        if sweep.resume.is_some() && sweep.held {
-            sweep.jump();
-        } else if is_last {
+        if !sweep.jump() && is_last {
             sweep.turn();
-        } else {
-            sweep.resume = None;
         }
         sweep
     }

@@ -1,0 +1,178 @@
+//! What must be proven before a slot is emptied: every combination of facts, and the order of retention.
+
+use std::time::Duration;
+
+use awa_core::id::{Generation, Slot};
+use awa_core::prune::{
+    ClaimFacts, KeepReason, LeaseFacts, Phase, PruneDecision, PruneFacts, QueueFacts, RetentionPolicy, SlotFacts,
+    SlotHistory, decide,
+};
+use awa_core::ring::SlotState::{Drained, Free, Open, Sealed};
+use awa_core::ring::{Pointer, SlotState};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn slot(slot: u8, generation: i64, state: SlotState) -> SlotFacts {
+    let pointer = Pointer::new(Generation(100), Slot(9));
+    SlotFacts { slot: Slot(slot), generation: Generation(generation), state, pointer }
+}
+
+fn spent(number: u8, generation: i64) -> QueueFacts {
+    QueueFacts {
+        slot: slot(number, generation, Drained),
+        has_unpassed_rows: false,
+        open_claims: 0,
+        undelivered_cancels: 0,
+        retention_left: Duration::ZERO,
+    }
+}
+
+fn after(chosen: i64) -> Phase {
+    Phase::AfterLock { chosen: Generation(chosen) }
+}
+
+#[test]
+fn a_queue_slot_is_emptied_only_when_every_proof_holds() {
+    let flags = [false, true];
+    let mut truncated = 0;
+    for state in [Free, Open, Sealed, Drained] {
+        for bits in 0..64 {
+            let flag = |bit: u32| flags[bits >> bit & 1];
+            let (pointed, unpassed, open, cancels, retained, locked) =
+                (flag(0), flag(1), flag(2), flag(3), flag(4), flag(5));
+            let mut facts = spent(3, 7);
+            facts.slot.state = state;
+            facts.has_unpassed_rows = unpassed;
+            facts.open_claims = u64::from(open);
+            facts.undelivered_cancels = u64::from(cancels);
+            facts.retention_left = if retained { SECOND } else { Duration::ZERO };
+            if pointed {
+                facts.slot.pointer.slot = Slot(3);
+            }
+            let phase = if locked { after(7) } else { Phase::BeforeLock };
+            let decision = decide(phase, &PruneFacts::Queue(facts));
+            let reachable = state == Drained && !pointed;
+            let proven = reachable && !unpassed && !open && !cancels && (locked || !retained);
+            assert_eq!(decision == PruneDecision::Truncate, proven, "{phase:?} {facts:?}");
+            assert_eq!(decision == PruneDecision::Undrain, reachable && unpassed, "{phase:?} {facts:?}");
+            truncated += usize::from(proven);
+        }
+    }
+    assert_eq!(truncated, 3, "before the lock once, under it with and without retention");
+}
+
+#[test]
+fn each_refusal_names_its_reason() {
+    let queue = |change: &dyn Fn(&mut QueueFacts)| {
+        let mut facts = spent(3, 7);
+        change(&mut facts);
+        PruneFacts::Queue(facts)
+    };
+    let claim = |state, open_claims| PruneFacts::Claim(ClaimFacts { slot: slot(3, 7, state), open_claims });
+    let lease = |state, leases| PruneFacts::Lease(LeaseFacts { slot: slot(3, 7, state), leases });
+    for (facts, text) in [
+        (queue(&|f| f.slot.state = Sealed), "it is sealed, and only a drained slot can be emptied"),
+        (queue(&|f| f.slot.pointer.slot = Slot(3)), "writers are directed to it"),
+        (queue(&|f| f.open_claims = 12), "12 claimed jobs in it have not ended"),
+        (queue(&|f| f.undelivered_cancels = 2), "2 requests to cancel in it are not delivered yet"),
+        (queue(&|f| f.retention_left = Duration::from_millis(1500)), "its history is kept for 2 s more"),
+        (claim(Open, 0), "it is open, and only a sealed slot can be emptied"),
+        (claim(Sealed, 3), "3 claimed jobs in it have not ended"),
+        (lease(Free, 0), "it is free, and only a sealed slot can be emptied"),
+        (lease(Sealed, 4), "4 running jobs keep their state in it"),
+    ] {
+        match decide(Phase::BeforeLock, &facts) {
+            PruneDecision::Keep(reason) => assert!(reason.to_string().contains(text), "{reason} is not {text}"),
+            other => panic!("{facts:?} gave {other:?} instead of {text}"),
+        }
+    }
+    for facts in [claim(Sealed, 0), lease(Sealed, 0)] {
+        assert_eq!(decide(Phase::BeforeLock, &facts), PruneDecision::Truncate);
+        assert_eq!(decide(after(7), &facts), PruneDecision::Truncate);
+        assert_eq!(decide(after(6), &facts), PruneDecision::Keep(KeepReason::Reopened));
+    }
+}
+
+#[test]
+fn what_commits_while_prune_waits_for_its_lock_stops_it() {
+    let chosen = spent(3, 7);
+    assert_eq!(decide(Phase::BeforeLock, &PruneFacts::Queue(chosen)), PruneDecision::Truncate);
+    let claimed = QueueFacts { open_claims: 1, ..chosen };
+    let appended = QueueFacts { has_unpassed_rows: true, ..chosen };
+    let reopened = QueueFacts { slot: slot(3, 16, Drained), ..chosen };
+    let under_lock = |facts| decide(after(7), &PruneFacts::Queue(facts));
+    assert_eq!(under_lock(claimed), PruneDecision::Keep(KeepReason::OpenClaims(1)));
+    assert_eq!(under_lock(appended), PruneDecision::Undrain);
+    assert_eq!(under_lock(reopened), PruneDecision::Keep(KeepReason::Reopened));
+}
+
+#[test]
+fn a_waiting_row_undrains_the_slot_even_while_other_things_keep_it() {
+    let facts = QueueFacts { has_unpassed_rows: true, open_claims: 5, retention_left: SECOND, ..spent(3, 7) };
+    assert_eq!(decide(Phase::BeforeLock, &PruneFacts::Queue(facts)), PruneDecision::Undrain);
+}
+
+const RETENTION: RetentionPolicy = RetentionPolicy { completed: Duration::from_secs(100), max_bytes: 1_000 };
+
+fn history(youngest: Option<u64>, bytes: u64) -> SlotHistory {
+    SlotHistory { youngest: youngest.map(Duration::from_secs), bytes }
+}
+
+fn kept(left: u64) -> PruneDecision {
+    PruneDecision::Keep(KeepReason::Retained(Duration::from_secs(left)))
+}
+
+#[test]
+fn history_goes_by_age_oldest_slot_first() {
+    let plan = RETENTION.plan(&[
+        (spent(0, 9), history(Some(40), 10)),
+        (spent(1, 6), history(Some(100), 10)),
+        (spent(2, 7), history(Some(99), 10)),
+        (spent(3, 8), history(None, 10)),
+    ]);
+    let expected = [
+        (Slot(1), PruneDecision::Truncate),
+        (Slot(2), kept(1)),
+        (Slot(3), PruneDecision::Truncate),
+        (Slot(0), kept(60)),
+    ];
+    assert_eq!(plan, expected);
+}
+
+#[test]
+fn history_over_the_byte_cap_goes_oldest_first_until_the_rest_fits() {
+    let plan = RETENTION.plan(&[
+        (spent(0, 8), history(Some(1), 500)),
+        (spent(1, 7), history(Some(2), 500)),
+        (spent(2, 6), history(Some(3), 500)),
+        (spent(3, 5), history(Some(4), 1)),
+    ]);
+    let expected = [
+        (Slot(3), PruneDecision::Truncate),
+        (Slot(2), PruneDecision::Truncate),
+        (Slot(1), kept(98)),
+        (Slot(0), kept(99)),
+    ];
+    assert_eq!(plan, expected);
+}
+
+#[test]
+fn only_slots_that_nothing_but_history_keeps_count_against_the_byte_cap() {
+    let busy = QueueFacts { open_claims: 1, ..spent(0, 1) };
+    let open = QueueFacts { slot: slot(1, 9, Open), ..spent(1, 9) };
+    let plan = RETENTION.plan(&[
+        (busy, history(Some(5_000), 50_000)),
+        (open, history(None, 50_000)),
+        (spent(2, 2), history(Some(1), 1_000)),
+    ]);
+    assert_eq!(plan[0], (Slot(0), PruneDecision::Keep(KeepReason::OpenClaims(1))));
+    assert_eq!(plan[1], (Slot(2), kept(99)), "1,000 bytes are just inside the cap");
+    assert!(matches!(plan[2], (Slot(1), PruneDecision::Keep(KeepReason::WrongState { is: Open, .. }))));
+}
+
+#[test]
+fn sizes_beyond_64_bits_do_not_overflow() {
+    let huge = history(Some(1), u64::MAX);
+    let plan = RETENTION.plan(&[(spent(0, 1), huge), (spent(1, 2), huge)]);
+    assert_eq!(plan[0].1, PruneDecision::Truncate);
+}
