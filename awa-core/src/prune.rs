@@ -50,7 +50,7 @@ pub struct QueueFacts {
     /// Tombstones that came too late to keep their row from being taken and have not been passed on to where the job is
     /// now. Truncation would forget the wish to cancel.
     pub undelivered_cancels: u64,
-    /// How long its history must still be kept; zero when retention is over. See [`RetentionPolicy::plan`].
+    /// How long its history must still be kept; zero when retention is over. See [`Retention::plan`].
     pub retention_left: Duration,
 }
 
@@ -212,9 +212,9 @@ fn keep_if(count: u64, reason: fn(u64) -> KeepReason) -> Option<KeepReason> {
 
 /// How long terminal history is kept in the queue ring: until it is old enough or too large, whichever comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct RetentionPolicy {
+pub struct Retention {
     /// The age of the youngest history at which a slot may go.
-    pub completed: Duration,
+    pub time: Duration,
     /// The number of bytes that all slots kept only for their history may use together.
     pub max_bytes: u64,
 }
@@ -228,14 +228,14 @@ pub struct SlotHistory {
     pub bytes: u64,
 }
 
-impl Default for RetentionPolicy {
+impl Default for Retention {
     /// 15 minutes, 1 GiB.
     fn default() -> Self {
-        Self { completed: Duration::from_mins(15), max_bytes: 1 << 30 }
+        Self { time: Duration::from_mins(15), max_bytes: 1 << 30 }
     }
 }
 
-impl RetentionPolicy {
+impl Retention {
     /// The decision before the lock for each slot of the queue ring, oldest generation first; what
     /// [`QueueFacts::retention_left`] says on the way in is ignored.
     ///
@@ -265,6 +265,6 @@ impl RetentionPolicy {
     }
 
     fn time_left(&self, history: &SlotHistory) -> Duration {
-        history.youngest.map_or(Duration::ZERO, |age| self.completed.saturating_sub(age))
+        history.youngest.map_or(Duration::ZERO, |age| self.time.saturating_sub(age))
     }
 }
