@@ -14,7 +14,8 @@ struct Database {
     latest_finished: u64,
     /// Running transactions and the jobs that each has appended.
     running: BTreeMap<Xid, Vec<JobId>>,
-    rows: BTreeMap<RowKey, ()>,
+    /// The committed rows, each with a body, which is its job once more.
+    rows: BTreeMap<RowKey, JobId>,
 }
 
 impl Database {
@@ -40,7 +41,7 @@ impl Database {
         let jobs = self.running.remove(&xid).unwrap();
         self.latest_finished = self.latest_finished.max(xid.get());
         if commit {
-            self.rows.extend(jobs.into_iter().map(|job| (RowKey::new(xid, job), ())));
+            self.rows.extend(jobs.into_iter().map(|job| (RowKey::new(xid, job), job)));
         }
     }
 
@@ -180,7 +181,8 @@ impl Lane {
 
     fn walk(&self, snapshot: &Snapshot, max: usize) -> Result<(Frontier, Vec<RowKey>, Vec<RowKey>), TestCaseError> {
         let (mut emitted, mut walked) = (Vec::new(), Vec::new());
-        let walk = self.frontier.walk(snapshot, &self.database.rows, |row, ()| {
+        let walk = self.frontier.walk(snapshot, &self.database.rows, |row, body| {
+            assert_eq!(row.job, *body);
             walked.push(row);
             if !self.dead.contains(&row) {
                 emitted.push(row);
@@ -379,9 +381,9 @@ proptest! {
         let plan = frontier.candidates(&snapshot);
         let eligible: Vec<RowKey> =
             all_rows().filter(|row| snapshot.sees(row.xid) && !frontier.passed(*row)).collect();
-        let rows: BTreeMap<RowKey, ()> = all_rows().map(|row| (row, ())).collect();
+        let rows: BTreeMap<RowKey, JobId> = all_rows().map(|row| (row, row.job)).collect();
         let walked: Vec<RowKey> =
-            plan.iter().flat_map(|probe| rows.range(probe.bounds())).map(|(row, ())| *row).collect();
+            plan.iter().flat_map(|probe| rows.range(probe.bounds())).map(|(row, _)| *row).collect();
         prop_assert_eq!(&walked, &eligible);
         for row in all_rows() {
             prop_assert_eq!(plan.iter().filter(|probe| probe.covers(row)).count(), usize::from(eligible.contains(&row)));
