@@ -10,8 +10,8 @@ use awa_core::ring::{
 };
 use proptest::prelude::*;
 
-const POLICY: RotationPolicy = RotationPolicy { min_age: Duration::from_secs(60), max_bytes: 1_000 };
-const DUE: OpenSlotFacts = OpenSlotFacts { age: Duration::from_secs(60), bytes: 1, is_empty: false };
+const POLICY: RotationPolicy = RotationPolicy { min_age: Duration::from_mins(1), max_bytes: 1_000 };
+const DUE: OpenSlotFacts = OpenSlotFacts { age: Duration::from_mins(1), bytes: 1, is_empty: false };
 
 fn at(generation: i64, slot: u8) -> Pointer {
     Pointer::new(Generation(generation), Slot(slot))
