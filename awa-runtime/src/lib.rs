@@ -1,1 +1,51 @@
-//! Placeholder, replaced below.
+//! Awa's worker runtime: typed jobs, handlers, and everything that runs them on any Awa store.
+//!
+//! | to read about | open |
+//! |---|---|
+//! | typed jobs and enqueueing them | [`Job`], [`StoreExt`], [`EnqueueOptions`] |
+//! | running jobs | [`Worker`], [`WorkerBuilder`], [`QueueConfig`] |
+//! | what a handler gets and returns | [`JobContext`], [`Outcome`], [`JobError`], [`Fatal`] |
+//! | keeping a store in order without a worker | [`Maintenance`] |
+
+#[cfg(test)]
+extern crate self as awa_runtime;
+
+mod attempt;
+mod builder;
+mod client;
+mod context;
+mod error;
+mod failure;
+mod handler;
+mod job;
+mod maintenance;
+mod options;
+mod outcome;
+mod queue;
+mod settings;
+mod shutdown;
+mod state;
+mod stats;
+mod worker;
+
+pub use awa_core as core;
+pub use awa_core::Store;
+pub use awa_core::retry::RetryPolicy;
+pub use awa_macros::Job;
+
+pub use attempt::CancelCause;
+pub use builder::WorkerBuilder;
+pub use client::StoreExt;
+pub use context::JobContext;
+pub use error::{BuildError, RuntimeError};
+pub use failure::{Fatal, Interrupted, JobError};
+pub use handler::JobHandler;
+pub use job::Job;
+pub use maintenance::{Maintenance, MaintenanceConfig, TickReport};
+pub use options::{EnqueueOptions, IntoNewJob, WithOptions, new_job};
+pub use outcome::{HandlerResult, JobResult, Outcome};
+pub use queue::QueueConfig;
+pub use shutdown::{AbandonedAttempt, ShutdownReport};
+pub use state::MissingState;
+pub use stats::{StatsHandle, WorkerStats};
+pub use worker::Worker;
