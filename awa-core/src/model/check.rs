@@ -1,0 +1,116 @@
+//! What must hold in every state that a model can reach.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use super::Model;
+use super::slots::Content;
+use crate::id::{JobId, ReceiptId, RunLease, Slot};
+use crate::ring::SlotState;
+
+/// A state that no store may be in.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Violation {
+    /// I1: a job is in more than one place.
+    InManyPlaces {
+        /// The job.
+        job: JobId,
+        /// The places.
+        places: Vec<String>,
+    },
+    /// I2: two claims of a job carry the same lease.
+    LeaseUsedTwice(JobId, RunLease),
+    /// I3: a closure without a claim.
+    ClosedButNotClaimed(ReceiptId),
+    /// I5: the row of an open attempt is gone.
+    BodyGone(ReceiptId),
+    /// I5: a free slot of a ring still has content.
+    FreeSlotNotEmpty(Slot),
+    /// I5: rows wait in a slot in which no claim looks.
+    WaitingInDrainedSlot(Slot),
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::InManyPlaces { job, places } => write!(f, "job {job} is in {} places: {places:?}", places.len()),
+            Self::LeaseUsedTwice(job, lease) => write!(f, "job {job} was claimed twice with run lease {lease}"),
+            Self::ClosedButNotClaimed(receipt) => write!(f, "receipt {receipt:?} is closed and was never claimed"),
+            Self::BodyGone(receipt) => write!(f, "the job of the open attempt {receipt:?} is gone"),
+            Self::FreeSlotNotEmpty(slot) => write!(f, "slot {slot} is free and not empty"),
+            Self::WaitingInDrainedSlot(slot) => write!(f, "jobs wait in slot {slot}, which is drained"),
+        }
+    }
+}
+
+impl std::error::Error for Violation {}
+
+impl Model {
+    /// Looks for a violation of the storage invariants I1 to I5, as far as one state shows it. That nothing is lost
+    /// takes two states: compare [`Self::census`] and [`Self::get`] over a history.
+    ///
+    /// # Errors
+    ///
+    /// The first violation found.
+    pub fn check(&self) -> Result<(), Violation> {
+        self.check_rings()?;
+        self.check_claims()?;
+        self.check_places()
+    }
+
+    fn check_places(&self) -> Result<(), Violation> {
+        let mut places = self.places(None);
+        places.sort_by_key(|(job, _)| *job);
+        match places.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+            None => Ok(()),
+            Some(pair) => Err(Violation::InManyPlaces {
+                job: pair[0].0,
+                places: pair.iter().map(|(_, place)| format!("{place:?}")).collect(),
+            }),
+        }
+    }
+
+    fn check_claims(&self) -> Result<(), Violation> {
+        let mut leases = BTreeSet::new();
+        for (_, content) in self.claim_ring.numbered() {
+            for (id, batch) in &content.batches {
+                let reused = batch.members.iter().find(|member| !leases.insert((member.key.job, member.run_lease)));
+                if let Some(member) = reused {
+                    return Err(Violation::LeaseUsedTwice(member.key.job, member.run_lease));
+                }
+                let closed = content.closed.get(id).cloned().unwrap_or_default();
+                if let Some(receipt) = closed.difference(&batch.claimed(*id)).iter().next() {
+                    return Err(Violation::ClosedButNotClaimed(receipt));
+                }
+            }
+            let strays = content.closed.iter().filter(|(id, _)| !content.batches.contains_key(id));
+            if let Some(receipt) = strays.flat_map(|(_, closed)| closed.iter()).next() {
+                return Err(Violation::ClosedButNotClaimed(receipt));
+            }
+            for (batch, id) in content.open_attempts() {
+                let member = batch.member(id).ok_or(Violation::ClosedButNotClaimed(id))?;
+                if self.queue_ring.content(batch.ready_slot).row(&batch.lane, member.key).is_none() {
+                    return Err(Violation::BodyGone(id));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_rings(&self) -> Result<(), Violation> {
+        let free_queue = self.queue_ring.slots_in(SlotState::Free).into_iter();
+        let free_claim = self.claim_ring.slots_in(SlotState::Free).into_iter();
+        let mut dirty = free_queue
+            .filter(|slot| !self.queue_ring.content(*slot).is_empty())
+            .chain(free_claim.filter(|slot| !self.claim_ring.content(*slot).is_empty()));
+        if let Some(slot) = dirty.next() {
+            return Err(Violation::FreeSlotNotEmpty(slot));
+        }
+        let drained = self.queue_ring.slots_in(SlotState::Drained);
+        match drained.into_iter().find(|slot| self.queue_ring.content(*slot).is_waited_in()) {
+            Some(slot) => Err(Violation::WaitingInDrainedSlot(slot)),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Attempts end, and their jobs go where the end says.
+
+use super::Model;
+use super::claim::receipt;
+use super::rows::{Batch, Completion, DeadRow, DeferredRow, DoneRow, Member, ReadyPlace, Row};
+use crate::attempt::{AttemptEnd, Closure, ClosureAnswer, ErrorText, Receipt};
+use crate::id::{InstanceId, JobId, ReceiptId, Slot};
+use crate::json::JsonText;
+use crate::receipt::{ReceiptSet, admit};
+use crate::retry::{AttemptBudget, Disposition, RetryPolicy};
+use crate::state::JobState;
+use crate::store::DeferredReason;
+use crate::time::Timestamp;
+
+/// An attempt that has not ended, with its job.
+#[derive(Clone, Debug)]
+pub(super) struct OpenAttempt {
+    pub(super) id: ReceiptId,
+    pub(super) claim_slot: Slot,
+    pub(super) place: ReadyPlace,
+    pub(super) member: Member,
+    /// The job as it is now: claimed, and charged for this attempt.
+    pub(super) row: Row,
+}
+
+impl OpenAttempt {
+    /// How much of its budget the job has used, this attempt included.
+    pub(super) fn budget(&self) -> AttemptBudget {
+        AttemptBudget {
+            attempt: self.member.attempt,
+            max_attempts: u32::from(self.row.body.max_attempts.get().unsigned_abs()),
+        }
+    }
+}
+
+impl Model {
+    /// Ends attempts. See [`Consumer::close`](crate::store::Consumer::close).
+    pub fn close(&mut self, closures: &[Closure], now: Timestamp) -> Vec<ClosureAnswer> {
+        let mut answers = Vec::with_capacity(closures.len());
+        for closure in closures {
+            answers.push(match self.open_attempt(&closure.receipt) {
+                Some(attempt) => {
+                    self.end_attempt(attempt, &closure.end, now);
+                    ClosureAnswer::Closed
+                }
+                None => ClosureAnswer::Stale,
+            });
+        }
+        answers
+    }
+
+    /// Which of `receipts` are still open, in input order.
+    pub fn are_open(&self, receipts: &[Receipt]) -> Vec<bool> {
+        receipts.iter().map(|receipt| self.open_attempt(receipt).is_some()).collect()
+    }
+
+    /// The open attempts that name `instance`, oldest first, at most `limit`.
+    pub fn open_attempts(&self, instance: InstanceId, limit: usize) -> Vec<Receipt> {
+        let mut open: Vec<_> = Vec::new();
+        for (slot, content) in self.claim_ring.numbered() {
+            for (batch, id) in content.open_attempts().filter(|(batch, _)| batch.instance == instance) {
+                let member = batch.member(id).expect("an open receipt names a member of its batch");
+                open.push((batch.claimed_at, receipt(batch, id, member, slot)));
+            }
+        }
+        open.sort_unstable_by_key(|(claimed_at, receipt)| (*claimed_at, receipt.id));
+        open.into_iter().map(|(_, receipt)| receipt).take(limit).collect()
+    }
+
+    /// The open attempt for which this receipt was issued: the one spelling of "is it open?" for what callers present.
+    pub(super) fn open_attempt(&self, presented: &Receipt) -> Option<OpenAttempt> {
+        let content = self.claim_ring.find(presented.claim_slot)?;
+        let batch = content.batches.get(&presented.id.batch())?;
+        let member = batch.member(presented.id)?;
+        if receipt(batch, presented.id, member, presented.claim_slot) != *presented {
+            return None;
+        }
+        let asked: ReceiptSet = [presented.id].into_iter().collect();
+        let nothing = ReceiptSet::new();
+        let closed = content.closed.get(&presented.id.batch()).unwrap_or(&nothing);
+        let admission = admit(&asked, &batch.claimed(presented.id.batch()), closed);
+        (admission.granted == asked).then(|| self.attempt_of(batch, member, presented.id, presented.claim_slot))
+    }
+
+    /// The attempt of a member, with its job as it is while the attempt is open.
+    pub(super) fn attempt_of(&self, batch: &Batch, member: &Member, id: ReceiptId, claim_slot: Slot) -> OpenAttempt {
+        let ready = self.queue_ring.content(batch.ready_slot).row(&batch.lane, member.key);
+        let row = &ready.expect("the row of an open attempt is not truncated").row;
+        OpenAttempt {
+            id,
+            claim_slot,
+            place: ReadyPlace { slot: batch.ready_slot, lane: batch.lane.clone(), key: member.key },
+            member: *member,
+            row: Row { run_lease: member.run_lease, attempt: member.attempt, ..row.clone() },
+        }
+    }
+
+    /// Appends the closure of an attempt and moves its job, in one step.
+    pub(super) fn end_attempt(&mut self, attempt: OpenAttempt, end: &AttemptEnd, now: Timestamp) {
+        self.append_closure(attempt.id, attempt.claim_slot);
+        let job = attempt.member.key.job;
+        match end {
+            AttemptEnd::Complete => self.complete(&attempt, now),
+            AttemptEnd::CompleteWith { result } => {
+                self.file(job, attempt.row, JobState::Completed, Some(result.clone()), now);
+            }
+            AttemptEnd::Retry { delay, error } => {
+                let disposition = RetryPolicy::default().after_failure(attempt.budget(), Some(*delay), 0.0);
+                self.fail(attempt, error, disposition, now);
+            }
+            AttemptEnd::Fail { error } => self.fail(attempt, error, Disposition::Exhausted, now),
+            AttemptEnd::Snooze { delay } => {
+                self.defer(job, uncharged(attempt.row), now.saturating_add(*delay), DeferredReason::Snooze);
+            }
+            AttemptEnd::Release { delay } => {
+                self.defer(job, uncharged(attempt.row), now.saturating_add(*delay), DeferredReason::Release);
+            }
+            AttemptEnd::Cancel { reason } => {
+                let row = Row { error: Some(reason.clone()), ..attempt.row };
+                self.file(job, row, JobState::Cancelled, None, now);
+            }
+        }
+    }
+
+    /// Moves the job of a failed attempt that is closed already, whoever ended it.
+    fn fail(&mut self, attempt: OpenAttempt, error: &ErrorText, disposition: Disposition, now: Timestamp) {
+        let job = attempt.member.key.job;
+        let row = Row { error: Some(error.clone()), ..attempt.row };
+        match disposition {
+            Disposition::Retry { delay } => {
+                self.defer(job, row, now.saturating_add(delay), DeferredReason::Retry);
+            }
+            Disposition::Exhausted => {
+                self.dead.insert(job, DeadRow { row, died_at: now });
+            }
+        }
+    }
+
+    fn append_closure(&mut self, id: ReceiptId, claim_slot: Slot) {
+        let content = self.claim_ring.content_mut(claim_slot);
+        let closed = content.closed.entry(id.batch()).or_default();
+        assert!(!closed.contains(id), "receipt {id} is closed twice");
+        *closed = closed.union(&[id].into_iter().collect());
+        self.transactions.write_and_commit();
+    }
+
+    /// Compact history, in the slot of the ready row that tells the rest.
+    fn complete(&mut self, attempt: &OpenAttempt, now: Timestamp) {
+        let ReadyPlace { slot, lane, key } = attempt.place.clone();
+        let OpenAttempt { member: Member { run_lease, attempt, .. }, .. } = *attempt;
+        let completion = Completion { lane, key, run_lease, attempt, finalized_at: now };
+        self.queue_ring.content_mut(slot).completions.insert(key.job, completion);
+    }
+
+    /// Wide history, in the open slot.
+    pub(super) fn file(
+        &mut self,
+        job: JobId,
+        row: Row,
+        state: JobState,
+        result: Option<JsonText>,
+        finalized_at: Timestamp,
+    ) {
+        self.queue_ring.open_mut().done.insert(job, DoneRow { row, state, finalized_at, result });
+    }
+
+    fn defer(&mut self, job: JobId, row: Row, run_at: Timestamp, reason: DeferredReason) {
+        let xid = self.transactions.write_and_commit();
+        let before = self.deferred.insert(job, DeferredRow { xid, row, run_at, reason });
+        assert!(before.is_none(), "job {job} was deferred while it ran");
+    }
+}
+
+/// The job as it is after an attempt that does not count.
+fn uncharged(row: Row) -> Row {
+    Row { attempt: row.attempt.saturating_sub(1), ..row }
+}

@@ -1,0 +1,86 @@
+//! Jobs come in.
+
+use std::sync::Arc;
+
+use super::rows::{Body, DeferredRow, ReadyRow, Row};
+use super::{Model, TransactionId};
+use crate::frontier::RowKey;
+use crate::id::{JobId, RunLease, Slot, Xid};
+use crate::job::{Enqueued, NewJob, RunAt};
+use crate::store::DeferredReason;
+use crate::time::Timestamp;
+
+impl Model {
+    /// Enqueues inside an open transaction.
+    ///
+    /// # Panics
+    ///
+    /// When the transaction is over.
+    pub fn enqueue_in(&mut self, transaction: TransactionId, jobs: &[NewJob], now: Timestamp) -> Vec<Enqueued> {
+        jobs.iter().map(|job| Enqueued::Inserted(self.insert(transaction, job, now))).collect()
+    }
+
+    /// Enqueues in a transaction of its own.
+    pub fn enqueue(&mut self, jobs: &[NewJob], now: Timestamp) -> Vec<Enqueued> {
+        let transaction = self.begin();
+        let answers = self.enqueue_in(transaction, jobs, now);
+        self.commit(transaction);
+        answers
+    }
+
+    fn insert(&mut self, transaction: TransactionId, job: &NewJob, now: Timestamp) -> JobId {
+        self.last_job = JobId(self.last_job.0 + 1);
+        let id = self.last_job;
+        let xid = self.transactions.xid_of(transaction);
+        let row = Row { body: Arc::new(body(job, now)), run_lease: RunLease(0), attempt: 0, error: None };
+        match due_later(job.run_at(), now) {
+            Some(run_at) => {
+                self.deferred.insert(id, DeferredRow { xid, row, run_at, reason: DeferredReason::Scheduled });
+            }
+            None => self.insert_ready(transaction, RowKey::new(xid, id), row, now),
+        }
+        id
+    }
+
+    fn insert_ready(&mut self, transaction: TransactionId, key: RowKey, row: Row, now: Timestamp) {
+        let pointed = self.queue_ring.pointer().slot;
+        let is_awaited = self.sleepers.contains_key(&row.body.queue);
+        let open = self.transactions.open_mut(transaction);
+        let slot = *open.slot.get_or_insert(pointed);
+        if is_awaited {
+            open.wakes.insert(row.body.queue.clone());
+        }
+        self.queue_ring.content_mut(slot).append(key, ReadyRow { row, ready_at: now });
+    }
+
+    /// Appends a job at the tail of its lane, in the transaction `xid`, which commits within this step.
+    pub(super) fn append_ready(&mut self, xid: Xid, job: JobId, row: Row, now: Timestamp) -> Slot {
+        if self.sleepers.contains_key(&row.body.queue) {
+            self.wakes.insert(row.body.queue.clone());
+        }
+        self.queue_ring.open_mut().append(RowKey::new(xid, job), ReadyRow { row, ready_at: now });
+        self.queue_ring.pointer().slot
+    }
+}
+
+fn body(job: &NewJob, now: Timestamp) -> Body {
+    Body {
+        queue: job.queue().clone(),
+        kind: job.kind().clone(),
+        args: job.args().clone(),
+        metadata: job.metadata().cloned(),
+        priority: job.priority(),
+        max_attempts: job.max_attempts(),
+        created_at: now,
+    }
+}
+
+/// The moment for which a job waits, unless it is due.
+fn due_later(run_at: RunAt, now: Timestamp) -> Option<Timestamp> {
+    let at = match run_at {
+        RunAt::Now => now,
+        RunAt::At(at) => at,
+        RunAt::After(delay) => now.saturating_add(delay),
+    };
+    (at > now).then_some(at)
+}

@@ -1,0 +1,384 @@
+//! Random histories of everything that a store can do, with a bookkeeper beside them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+use super::places::Place;
+use super::rows::Lane;
+use super::{Model, RingSizes, TransactionId};
+use crate::attempt::{AttemptEnd, Closure, ClosureAnswer, ErrorText, Receipt};
+use crate::id::{Generation, InstanceId, JobId, Nonce};
+use crate::job::{MaxAttempts, NewJob, Priority, RunAt};
+use crate::json::JsonText;
+use crate::name::{JobKind, QueueName};
+use crate::retry::RetryPolicy;
+use crate::ring::{RingKind, RotationPolicy};
+use crate::state::JobState;
+use crate::store::{BatchLimit, ClaimRequest, RescueRequest, RetentionPolicy};
+use crate::time::Timestamp;
+
+const STALENESS: Duration = Duration::from_secs(30);
+const PATIENT: RetentionPolicy = RetentionPolicy { completed: Duration::from_secs(60), max_bytes: u64::MAX };
+const IMPATIENT: RetentionPolicy = RetentionPolicy { completed: Duration::ZERO, max_bytes: 0 };
+const AT_ONCE: RotationPolicy = RotationPolicy { min_age: Duration::ZERO, max_bytes: 0 };
+const RESCUER: InstanceId = InstanceId(9);
+
+#[derive(Clone, Debug)]
+enum Op {
+    Begin,
+    EnqueueIn { transaction: Index, jobs: Vec<(u8, i16, u8)> },
+    End { transaction: Index, commit: bool },
+    Claim { queue: u8, max_jobs: usize, instance: i64, deadline: bool, aging: bool, max_bytes: u64 },
+    Close { receipts: Vec<(Index, u8)> },
+    Beat { instance: i64 },
+    Retire { instance: i64 },
+    Rescue { page: usize },
+    Promote { limit: usize },
+    Rotate { claim_ring: bool },
+    Drain,
+    Prune { claim_ring: bool, patient: bool },
+    Cancel { job: Index },
+    Retry { job: Index },
+    Pause { queue: u8, paused: bool },
+    Pass { seconds: u64 },
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let job = (0_u8..2, 1_i16..=4, 0_u8..8);
+    prop_oneof![
+        3 => Just(Op::Begin),
+        6 => (any::<Index>(), prop::collection::vec(job, 1..4))
+            .prop_map(|(transaction, jobs)| Op::EnqueueIn { transaction, jobs }),
+        4 => (any::<Index>(), prop::bool::weighted(0.8)).prop_map(|(transaction, commit)| Op::End { transaction, commit }),
+        8 => (0_u8..2, 1_usize..5, 1_i64..4, any::<bool>(), any::<bool>(), prop_oneof![Just(u64::MAX), 1_u64..20])
+            .prop_map(|(queue, max_jobs, instance, deadline, aging, max_bytes)| Op::Claim {
+                queue, max_jobs, instance, deadline, aging, max_bytes,
+            }),
+        8 => prop::collection::vec((any::<Index>(), 0_u8..8), 1..4).prop_map(|receipts| Op::Close { receipts }),
+        2 => (1_i64..4).prop_map(|instance| Op::Beat { instance }),
+        1 => (1_i64..4).prop_map(|instance| Op::Retire { instance }),
+        3 => (1_usize..4).prop_map(|page| Op::Rescue { page }),
+        3 => (1_usize..4).prop_map(|limit| Op::Promote { limit }),
+        4 => any::<bool>().prop_map(|claim_ring| Op::Rotate { claim_ring }),
+        3 => Just(Op::Drain),
+        4 => (any::<bool>(), any::<bool>()).prop_map(|(claim_ring, patient)| Op::Prune { claim_ring, patient }),
+        3 => any::<Index>().prop_map(|job| Op::Cancel { job }),
+        2 => any::<Index>().prop_map(|job| Op::Retry { job }),
+        1 => (0_u8..2, any::<bool>()).prop_map(|(queue, paused)| Op::Pause { queue, paused }),
+        3 => (1_u64..40).prop_map(|seconds| Op::Pass { seconds }),
+    ]
+}
+
+/// What must be true, kept by other means than the model's.
+struct Bookkeeper {
+    model: Model,
+    now: Timestamp,
+    open: Vec<(TransactionId, Vec<JobId>)>,
+    committed: BTreeMap<JobId, JobState>,
+    never: BTreeSet<JobId>,
+    receipts: Vec<Receipt>,
+    closed: BTreeSet<Receipt>,
+    leases: BTreeMap<JobId, i64>,
+    nonce: i64,
+}
+
+impl Bookkeeper {
+    fn new() -> Self {
+        let now = Timestamp::from_micros(1_000_000_000);
+        Self {
+            model: Model::new(RingSizes { queue: 4, claim: 3 }, now),
+            now,
+            open: Vec::new(),
+            committed: BTreeMap::new(),
+            never: BTreeSet::new(),
+            receipts: Vec::new(),
+            closed: BTreeSet::new(),
+            leases: BTreeMap::new(),
+            nonce: 0,
+        }
+    }
+
+    fn step(&mut self, op: &Op) {
+        let now = self.now;
+        match op {
+            Op::Begin => {
+                let transaction = self.model.begin();
+                self.open.push((transaction, Vec::new()));
+            }
+            Op::EnqueueIn { transaction, jobs } => self.enqueue(*transaction, jobs),
+            Op::End { transaction, commit } => {
+                if !self.open.is_empty() {
+                    self.end(transaction.index(self.open.len()), *commit);
+                }
+            }
+            Op::Claim { queue, max_jobs, instance, deadline, aging, max_bytes } => {
+                let request = ClaimRequest {
+                    queue: queue_name(*queue),
+                    instance: InstanceId(*instance),
+                    nonce: Nonce(self.nonce),
+                    max_jobs: BatchLimit::clamped(*max_jobs),
+                    max_bytes: *max_bytes,
+                    deadline: deadline.then_some(Duration::from_secs(20)),
+                    aging: aging.then_some(Duration::from_secs(10)),
+                };
+                self.claim(&request);
+            }
+            Op::Close { receipts } => self.close(receipts),
+            Op::Beat { instance } => self.model.beat(InstanceId(*instance), STALENESS, now),
+            Op::Retire { instance } => self.model.retire(InstanceId(*instance), now),
+            Op::Rescue { page } => self.rescue(*page),
+            Op::Promote { limit } => drop(self.model.promote(*limit, now)),
+            Op::Rotate { claim_ring } => drop(self.model.rotate(ring(*claim_ring), &AT_ONCE, now)),
+            Op::Drain => drop(self.model.drain()),
+            Op::Prune { claim_ring, patient } => {
+                let retention = if *patient { PATIENT } else { IMPATIENT };
+                self.model.prune(ring(*claim_ring), &retention, now);
+            }
+            Op::Cancel { job } => {
+                if let Some(job) = self.pick_job(*job) {
+                    self.model.cancel(&[job], &ErrorText::new("unwanted"), now);
+                    self.note_closed();
+                }
+            }
+            Op::Retry { job } => {
+                if let Some(job) = self.pick_job(*job) {
+                    self.model.retry(&[job], now);
+                }
+            }
+            Op::Pause { queue, paused } => self.model.set_paused(&queue_name(*queue), *paused),
+            Op::Pass { seconds } => self.pass(*seconds),
+        }
+        self.audit();
+    }
+
+    fn enqueue(&mut self, transaction: Index, jobs: &[(u8, i16, u8)]) {
+        let jobs: Vec<NewJob> =
+            jobs.iter().map(|(queue, priority, delay)| new_job(*queue, *priority, *delay)).collect();
+        if self.open.is_empty() {
+            let answers = self.model.enqueue(&jobs, self.now);
+            self.committed
+                .extend(answers.iter().map(|answer| (answer.id(), self.model.get(answer.id()).unwrap().state)));
+            return;
+        }
+        let at = transaction.index(self.open.len());
+        let answers = self.model.enqueue_in(self.open[at].0, &jobs, self.now);
+        self.open[at].1.extend(answers.iter().map(|answer| answer.id()));
+    }
+
+    fn end(&mut self, at: usize, commit: bool) {
+        let (transaction, jobs) = self.open.remove(at);
+        if commit {
+            self.model.commit(transaction);
+            self.committed.extend(jobs.iter().map(|job| (*job, self.model.get(*job).unwrap().state)));
+        } else {
+            self.model.rollback(transaction);
+            self.never.extend(jobs);
+        }
+    }
+
+    /// The ready jobs of each lane, by the order that the contract promises.
+    fn eligible(&self) -> BTreeMap<Lane, Vec<JobId>> {
+        let mut keys: BTreeMap<Lane, Vec<_>> = BTreeMap::new();
+        for (_, place) in self.model.places(None) {
+            if let Place::Ready(ready) = place {
+                let generation: Generation = self.model.queue_ring.generation(ready.slot);
+                keys.entry(ready.lane).or_default().push((generation, ready.key));
+            }
+        }
+        let in_order = |mut keys: Vec<(Generation, crate::frontier::RowKey)>| {
+            keys.sort_unstable();
+            keys.into_iter().map(|(_, key)| key.job).collect()
+        };
+        keys.into_iter().map(|(lane, keys)| (lane, in_order(keys))).collect()
+    }
+
+    fn claim(&mut self, request: &ClaimRequest) {
+        self.nonce += 1;
+        let eligible = self.eligible();
+        let claimed = self.model.claim(request, self.now);
+        let mut taken: BTreeMap<Lane, Vec<JobId>> = BTreeMap::new();
+        for job in &claimed.jobs {
+            let lane = Lane { queue: job.queue.clone(), priority: job.priority };
+            taken.entry(lane).or_default().push(job.receipt.job);
+            let lease = self.leases.entry(job.receipt.job).or_insert(0);
+            *lease += 1;
+            assert_eq!(job.receipt.run_lease.get(), *lease, "a claim raises the lease by one");
+            assert!(job.attempt <= u32::from(job.max_attempts.get().unsigned_abs()), "beyond the budget");
+            self.receipts.push(job.receipt);
+        }
+        for (lane, jobs) in &taken {
+            assert_eq!(eligible[lane][..jobs.len()], jobs[..], "a claim is an exact prefix of what is eligible");
+        }
+        let paused = self.model.queues.get(&request.queue).is_some_and(|queue| queue.paused);
+        let complete = claimed.jobs.len() < usize::from(request.max_jobs.get()) && !claimed.more;
+        if complete && !paused {
+            for (lane, jobs) in eligible.iter().filter(|(lane, _)| lane.queue == request.queue) {
+                assert_eq!(taken.get(lane), Some(jobs), "a claim that says it is complete left jobs behind");
+            }
+        }
+    }
+
+    fn close(&mut self, wishes: &[(Index, u8)]) {
+        if self.receipts.is_empty() {
+            return;
+        }
+        let closures: Vec<Closure> = wishes
+            .iter()
+            .map(|(receipt, end)| Closure {
+                receipt: self.receipts[receipt.index(self.receipts.len())],
+                end: attempt_end(*end),
+            })
+            .collect();
+        let answers = self.model.close(&closures, self.now);
+        for (closure, answer) in closures.iter().zip(answers) {
+            let expected =
+                if self.closed.insert(closure.receipt) { ClosureAnswer::Closed } else { ClosureAnswer::Stale };
+            assert_eq!(answer, expected, "{closure:?}");
+        }
+    }
+
+    fn rescue(&mut self, page: usize) {
+        let request = RescueRequest { rescuer: RESCUER, staleness: STALENESS, page };
+        let rescued = self.model.rescue(&request, &RetryPolicy::default(), self.now);
+        let running = self.committed.iter().filter(|(_, state)| **state == JobState::Running).count();
+        assert!(rescued.attempts.len() <= running, "more attempts rescued than were running");
+        self.note_closed();
+    }
+
+    /// Learns which attempts somebody else than their worker has ended.
+    fn note_closed(&mut self) {
+        let open = self.model.are_open(&self.receipts);
+        self.closed.extend(self.receipts.iter().zip(open).filter(|(_, open)| !open).map(|(receipt, _)| *receipt));
+    }
+
+    fn pass(&mut self, seconds: u64) {
+        for _ in 0..seconds {
+            self.now = self.now.saturating_add(Duration::from_secs(1));
+            self.model.beat(RESCUER, STALENESS, self.now);
+        }
+    }
+
+    fn pick_job(&self, job: Index) -> Option<JobId> {
+        let all: Vec<JobId> = self.committed.keys().chain(&self.never).copied().collect();
+        (!all.is_empty()).then(|| all[job.index(all.len())])
+    }
+
+    /// Compares with the state before: nothing is lost, nothing moves on a forbidden path, nothing exists too early.
+    fn audit(&mut self) {
+        if let Err(violation) = self.model.check() {
+            panic!("{violation}");
+        }
+        let places: BTreeMap<JobId, JobState> =
+            self.model.places(None).iter().map(|(job, place)| (*job, self.model.state_at(*job, place))).collect();
+        for (job, before) in &mut self.committed {
+            match places.get(job) {
+                Some(after) => {
+                    assert!(before == after || before.may_become(*after), "job {job} went from {before} to {after}");
+                    *before = *after;
+                }
+                None => assert!(
+                    matches!(before, JobState::Completed | JobState::Cancelled),
+                    "job {job} was {before} and is lost"
+                ),
+            }
+        }
+        assert!(places.keys().all(|job| self.committed.contains_key(job)), "a job exists that was not committed");
+        let open = self.model.are_open(&self.receipts);
+        for (receipt, open) in self.receipts.iter().zip(open) {
+            assert_eq!(open, !self.closed.contains(receipt), "{receipt:?}");
+        }
+    }
+
+    /// Ends all that is begun, works everything off, and turns the rings until they are empty.
+    fn finish(mut self) {
+        while !self.open.is_empty() {
+            self.end(0, true);
+        }
+        for queue in 0..2 {
+            self.model.set_paused(&queue_name(queue), false);
+        }
+        for receipt in self.receipts.clone() {
+            self.model.close(&[Closure { receipt, end: AttemptEnd::Complete }], self.now);
+        }
+        self.note_closed();
+        self.pass(100);
+        self.audit();
+        self.model.promote(usize::MAX, self.now);
+        self.audit();
+        for queue in [0, 1].repeat(40) {
+            let request = ClaimRequest {
+                queue: queue_name(queue),
+                instance: InstanceId(1),
+                nonce: Nonce(self.nonce),
+                max_jobs: BatchLimit::MAX,
+                max_bytes: u64::MAX,
+                deadline: None,
+                aging: None,
+            };
+            let from = self.receipts.len();
+            self.claim(&request);
+            self.audit();
+            for receipt in self.receipts.split_off(from) {
+                let answer = self.model.close(&[Closure { receipt, end: AttemptEnd::Complete }], self.now);
+                assert_eq!(answer, [ClosureAnswer::Closed]);
+            }
+        }
+        self.audit();
+        let ended = |state: &JobState| state.is_terminal();
+        assert!(self.committed.values().all(ended), "something did not end: {:?}", self.committed);
+        for ring in [RingKind::Queue, RingKind::Claim] {
+            self.model.rotate(ring, &AT_ONCE, self.now);
+        }
+        self.model.drain();
+        for ring in [RingKind::Queue, RingKind::Claim] {
+            let reports = self.model.prune(ring, &IMPATIENT, self.now);
+            assert!(reports.iter().all(|report| report.kept.is_none()), "{ring}: {reports:?}");
+        }
+        self.audit();
+    }
+}
+
+fn ring(claim: bool) -> RingKind {
+    if claim { RingKind::Claim } else { RingKind::Queue }
+}
+
+fn queue_name(number: u8) -> QueueName {
+    QueueName::new(format!("q{number}")).unwrap()
+}
+
+fn new_job(queue: u8, priority: i16, delay: u8) -> NewJob {
+    let run_at = if delay < 6 { RunAt::Now } else { RunAt::After(Duration::from_secs(u64::from(delay))) };
+    NewJob::new(queue_name(queue), JobKind::new("k").unwrap(), JsonText::new("args", "12345678").unwrap())
+        .with_priority(Priority::new(priority).unwrap())
+        .with_max_attempts(MaxAttempts::new(2).unwrap())
+        .with_run_at(run_at)
+}
+
+fn attempt_end(number: u8) -> AttemptEnd {
+    let (delay, text) = (Duration::from_secs(u64::from(number)), || ErrorText::new("text"));
+    match number {
+        0 | 1 => AttemptEnd::Complete,
+        2 => AttemptEnd::CompleteWith { result: JsonText::new("result", "1").unwrap() },
+        3 => AttemptEnd::Retry { delay, error: text() },
+        4 => AttemptEnd::Snooze { delay },
+        5 => AttemptEnd::Fail { error: text() },
+        6 => AttemptEnd::Cancel { reason: text() },
+        _ => AttemptEnd::Release { delay },
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn nothing_is_lost_and_nothing_is_in_two_places(ops in prop::collection::vec(op(), 1..120)) {
+        let mut bookkeeper = Bookkeeper::new();
+        for op in &ops {
+            bookkeeper.step(op);
+        }
+        bookkeeper.finish();
+    }
+}

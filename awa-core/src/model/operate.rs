@@ -1,0 +1,136 @@
+//! Operators look at jobs and intervene.
+
+use std::collections::BTreeMap;
+
+use super::Model;
+use super::places::Place;
+use super::rows::{ReadyPlace, Row, Tombstone};
+use crate::attempt::{AttemptEnd, ErrorText};
+use crate::id::JobId;
+use crate::name::QueueName;
+use crate::state::JobState;
+use crate::store::{Acted, CensusCount, JobFilter, JobView, QueueView, Refusal};
+use crate::time::Timestamp;
+
+impl Model {
+    /// One job, or `None` when it does not exist.
+    pub fn get(&self, job: JobId) -> Option<JobView> {
+        self.place(job).map(|place| self.view_at(job, &place))
+    }
+
+    /// Jobs that match `filter`, newest first.
+    pub fn list(&self, filter: &JobFilter) -> Vec<JobView> {
+        let mut places = self.places(None);
+        places.retain(|(job, place)| {
+            filter.before.is_none_or(|before| *job < before)
+                && filter.state.is_none_or(|state| self.state_at(*job, place) == state)
+        });
+        places.sort_unstable_by_key(|(job, _)| std::cmp::Reverse(*job));
+        places
+            .iter()
+            .map(|(job, place)| self.view_at(*job, place))
+            .filter(|view| filter.queue.as_ref().is_none_or(|queue| view.queue == *queue))
+            .filter(|view| filter.kind.as_ref().is_none_or(|kind| view.kind == *kind))
+            .take(filter.limit.clamp(1, JobFilter::MAX_LIMIT))
+            .collect()
+    }
+
+    /// All queues that are known or have jobs, by name.
+    pub fn queues(&self) -> Vec<QueueView> {
+        let empty = |queue: &QueueName, paused| QueueView {
+            queue: queue.clone(),
+            paused,
+            ready: 0,
+            running: 0,
+            deferred: 0,
+            finished: 0,
+            dead: 0,
+        };
+        let mut views: BTreeMap<QueueName, QueueView> =
+            self.queues.iter().map(|(name, queue)| (name.clone(), empty(name, queue.paused))).collect();
+        for (job, place) in self.places(None) {
+            let job = self.view_at(job, &place);
+            let view = views.entry(job.queue.clone()).or_insert_with(|| empty(&job.queue, false));
+            match job.state {
+                JobState::Ready => view.ready += 1,
+                JobState::Running => view.running += 1,
+                JobState::Deferred => view.deferred += 1,
+                JobState::Completed | JobState::Failed | JobState::Cancelled => view.finished += 1,
+                JobState::Dead => view.dead += 1,
+                JobState::Waiting => {}
+            }
+        }
+        views.into_values().collect()
+    }
+
+    /// How many jobs are in each state.
+    pub fn census(&self) -> Vec<CensusCount> {
+        let places = self.places(None);
+        let states: Vec<JobState> = places.iter().map(|(job, place)| self.state_at(*job, place)).collect();
+        let count = |state| states.iter().filter(|counted| **counted == state).count() as u64;
+        JobState::ALL.into_iter().map(|state| CensusCount { state, jobs: count(state) }).collect()
+    }
+
+    /// Cancels jobs that have not ended. See [`Operator::cancel`](crate::store::Operator::cancel).
+    pub fn cancel(&mut self, jobs: &[JobId], reason: &ErrorText, now: Timestamp) -> Vec<Acted> {
+        jobs.iter().map(|job| self.cancel_one(*job, reason, now)).collect()
+    }
+
+    fn cancel_one(&mut self, job: JobId, reason: &ErrorText, now: Timestamp) -> Acted {
+        let Some(place) = self.place(job) else { return Acted::Refused(Refusal::NotFound) };
+        let from = self.state_at(job, &place);
+        match place {
+            Place::Ready(place) => self.bury(place, reason, now),
+            Place::Running(receipt) => {
+                let attempt = self.open_attempt(&receipt).expect("a running job has an open attempt");
+                self.end_attempt(attempt, &AttemptEnd::Cancel { reason: reason.clone() }, now);
+            }
+            Place::Deferred => {
+                let deferred = self.deferred.remove(&job).expect("a place names a row that exists");
+                let row = Row { error: Some(reason.clone()), ..deferred.row };
+                self.transactions.write_and_commit();
+                self.file(job, row, JobState::Cancelled, None, now);
+            }
+            Place::Dead | Place::Done(_) | Place::Completed(_) | Place::Cancelled(..) => {
+                return Acted::Refused(Refusal::WrongState(from));
+            }
+        }
+        Acted::Done { from }
+    }
+
+    /// Appends a tombstone over a ready row: claims pass it without handing it out.
+    fn bury(&mut self, place: ReadyPlace, reason: &ErrorText, now: Timestamp) {
+        let lease = self.ready_row(&place).row.run_lease;
+        let ReadyPlace { slot, lane, key } = place;
+        let tombstone = Tombstone { lane, key, reason: reason.clone(), cancelled_at: now };
+        self.transactions.write_and_commit();
+        self.queue_ring.content_mut(slot).tombstones.insert((key.job, lease), tombstone);
+    }
+
+    /// Makes dead or deferred jobs ready. See [`Operator::retry`](crate::store::Operator::retry).
+    pub fn retry(&mut self, jobs: &[JobId], now: Timestamp) -> Vec<Acted> {
+        jobs.iter().map(|job| self.retry_one(*job, now)).collect()
+    }
+
+    fn retry_one(&mut self, job: JobId, now: Timestamp) -> Acted {
+        let Some(place) = self.place(job) else { return Acted::Refused(Refusal::NotFound) };
+        let from = self.state_at(job, &place);
+        let row = match place {
+            Place::Dead => self.dead.remove(&job).map(|dead| Row { attempt: 0, ..dead.row }),
+            Place::Deferred => self.deferred.remove(&job).map(|deferred| deferred.row),
+            _ => None,
+        };
+        let Some(row) = row else { return Acted::Refused(Refusal::WrongState(from)) };
+        let xid = self.transactions.write_and_commit();
+        self.append_ready(xid, job, row, now);
+        Acted::Done { from }
+    }
+
+    /// Holds back claims of a queue, or lets them go on and wakes its sleepers.
+    pub fn set_paused(&mut self, queue: &QueueName, paused: bool) {
+        self.queues.entry(queue.clone()).or_default().paused = paused;
+        if !paused {
+            self.wake(queue);
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! Proof of life, and the end of attempts whose worker is gone or whose deadline is over.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use super::Model;
+use super::close::OpenAttempt;
+use super::rows::{Batch, ClaimSlot};
+use crate::attempt::{AttemptEnd, ErrorText};
+use crate::id::{BatchId, InstanceId, Slot};
+use crate::retry::{Disposition, RetryPolicy};
+use crate::store::{RescueRequest, Rescued, RescuedAttempt};
+use crate::sweep::{
+    BatchKey, Beats, Evidence, LifeSigns, PageRequest, RescueOutcome, RescuerHealth, Sweep, SweepCursor, SweepKind,
+    SweepLimits, Visited,
+};
+use crate::time::Timestamp;
+
+/// Pages that one pass visits in each slot.
+const PAGES_PER_PASS: usize = 8;
+
+/// A row of `runtime_instances`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Process {
+    beats: Beats,
+    /// The silence after which it wants to be taken for dead.
+    staleness: Duration,
+    /// It said goodbye; what it left behind may be rescued at once.
+    retired: bool,
+}
+
+/// Why an attempt is ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Cause {
+    Gone,
+    DeadlineOver,
+}
+
+impl Cause {
+    fn error(self) -> ErrorText {
+        ErrorText::new(match self {
+            Self::Gone => "the worker gave no sign of life for the staleness time; rescued",
+            Self::DeadlineOver => "the deadline of the attempt is over; rescued",
+        })
+    }
+}
+
+impl Model {
+    /// A sign of life of a process. See [`Consumer::beat`](crate::store::Consumer::beat).
+    pub fn beat(&mut self, instance: InstanceId, staleness: Duration, now: Timestamp) {
+        let before = self.processes.get(&instance);
+        let beats = before.map_or(Beats::first(now), |process| process.beats.beat(now, staleness));
+        let retired = before.is_some_and(|process| process.retired);
+        self.processes.insert(instance, Process { beats, staleness, retired });
+    }
+
+    /// A process says goodbye. See [`Consumer::retire`](crate::store::Consumer::retire).
+    pub fn retire(&mut self, instance: InstanceId, now: Timestamp) {
+        let gone = Process { beats: Beats::first(now), staleness: Duration::ZERO, retired: true };
+        self.processes.entry(instance).or_insert(gone).retired = true;
+    }
+
+    /// Forgets processes that are gone and hold nothing, and were silent for `keep`.
+    pub(super) fn forget_processes(&mut self, keep: Duration, now: Timestamp) {
+        let holders: BTreeSet<InstanceId> = self
+            .claim_ring
+            .numbered()
+            .flat_map(|(_, content)| content.open_attempts().map(|(batch, _)| batch.instance))
+            .collect();
+        self.processes.retain(|instance, process| {
+            holders.contains(instance) || !process.retired && now.since(process.beats.last) < keep
+        });
+    }
+
+    /// Ends attempts whose worker is gone or whose deadline is over. See
+    /// [`Maintainer::rescue`](crate::store::Maintainer::rescue).
+    ///
+    /// # Panics
+    ///
+    /// When the page is empty.
+    pub fn rescue(&mut self, request: &RescueRequest, retry: &RetryPolicy, now: Timestamp) -> Rescued {
+        let beats = self.processes.get(&request.rescuer).map(|process| process.beats);
+        if !RescuerHealth::of(beats, now, request.staleness).may_rescue() {
+            return Rescued { rescuer_too_young: true, ..Rescued::default() };
+        }
+        let mut rescued = Rescued::default();
+        self.rescue_retired(request, retry, now, &mut rescued);
+        for slot in (0..self.claim_ring.len()).map(Slot) {
+            for kind in [SweepKind::Stale, SweepKind::Deadline] {
+                self.sweep(kind, slot, request, retry, now, &mut rescued);
+            }
+        }
+        rescued
+    }
+
+    /// The claims of a process that said goodbye need no sweep: they are not too new.
+    fn rescue_retired(&mut self, request: &RescueRequest, retry: &RetryPolicy, now: Timestamp, rescued: &mut Rescued) {
+        let is_retired = |batch: &Batch| self.processes.get(&batch.instance).is_some_and(|process| process.retired);
+        let slots = self.claim_ring.numbered();
+        let left: BTreeSet<(Slot, BatchId)> = slots
+            .flat_map(|(slot, content)| content.open_attempts().map(move |(batch, id)| (batch, (slot, id.batch()))))
+            .filter(|(batch, _)| is_retired(batch))
+            .map(|(_, place)| place)
+            .collect();
+        rescued.more |= left.len() > request.page;
+        for (slot, batch) in left.into_iter().take(request.page) {
+            self.rescue_batch(Cause::Gone, slot, batch, retry, now, rescued);
+        }
+    }
+
+    fn sweep(
+        &mut self,
+        kind: SweepKind,
+        slot: Slot,
+        request: &RescueRequest,
+        retry: &RetryPolicy,
+        now: Timestamp,
+        rescued: &mut Rescued,
+    ) {
+        let cause = match kind {
+            SweepKind::Stale => Cause::Gone,
+            SweepKind::Deadline => Cause::DeadlineOver,
+        };
+        let limits = SweepLimits::new(request.page, PAGES_PER_PASS);
+        let mut sweep = Sweep::begin(kind, *cursor(self.claim_ring.content_mut(slot), kind), limits);
+        while let Some(asked) = sweep.next_page() {
+            let page = sweep.visit(self.read_page(kind, slot, &asked, request, now));
+            let keys: Vec<BatchKey> = page.to_rescue().collect();
+            let mut outcomes = BTreeMap::new();
+            for key in keys {
+                outcomes.insert(key, self.rescue_batch(cause, slot, key.batch, retry, now, rescued));
+            }
+            sweep = page.settle(&outcomes);
+        }
+        let (stands, report) = sweep.finish();
+        *cursor(self.claim_ring.content_mut(slot), kind) = stands;
+        rescued.contended += report.contended;
+        rescued.more |= !report.complete;
+    }
+
+    fn read_page(
+        &self,
+        kind: SweepKind,
+        slot: Slot,
+        asked: &PageRequest<BatchKey>,
+        request: &RescueRequest,
+        now: Timestamp,
+    ) -> Vec<Visited<BatchKey>> {
+        let content = self.claim_ring.content(slot);
+        let order = match kind {
+            SweepKind::Stale => &content.by_claim,
+            SweepKind::Deadline => &content.by_deadline,
+        };
+        let in_range = |key: &&BatchKey| {
+            asked.after.is_none_or(|after| **key > after) && asked.through.is_none_or(|through| **key <= through)
+        };
+        let visited = order.iter().filter(in_range).take(asked.limit).map(|key| Visited {
+            key: *key,
+            too_new: match kind {
+                SweepKind::Stale => now.since(key.at) < request.staleness,
+                SweepKind::Deadline => key.at > now,
+            },
+            evidence: self.evidence(content, key.batch, request, now),
+        });
+        visited.collect()
+    }
+
+    /// What is known of a batch. All its members have one worker, so they differ only in whether they have ended.
+    fn evidence(&self, content: &ClaimSlot, id: BatchId, request: &RescueRequest, now: Timestamp) -> Evidence {
+        let batch = &content.batches[&id];
+        if content.open(id).is_empty() {
+            return Evidence::Closed;
+        }
+        let process = self.processes.get(&batch.instance).filter(|process| !process.retired);
+        let signs = LifeSigns {
+            claimed_at: batch.claimed_at,
+            instance_seen_at: process.map(|process| process.beats.last),
+            attempt_seen_at: None,
+        };
+        // A process may ask for more patience than the rescuer has, never for less.
+        let staleness = process.map_or(request.staleness, |process| process.staleness.max(request.staleness));
+        if signs.is_stale(now, staleness) { Evidence::Open } else { Evidence::Alive }
+    }
+
+    fn rescue_batch(
+        &mut self,
+        cause: Cause,
+        slot: Slot,
+        id: BatchId,
+        retry: &RetryPolicy,
+        now: Timestamp,
+        rescued: &mut Rescued,
+    ) -> RescueOutcome {
+        let content = self.claim_ring.content(slot);
+        let batch = &content.batches[&id];
+        let attempts: Vec<OpenAttempt> = content
+            .open(id)
+            .iter()
+            .map(|receipt| {
+                let member = batch.member(receipt).expect("an open receipt names a member of its batch");
+                self.attempt_of(batch, member, receipt, slot)
+            })
+            .collect();
+        let outcome = if attempts.is_empty() { RescueOutcome::LostRace } else { RescueOutcome::Closed };
+        for attempt in attempts {
+            rescued.attempts.push(self.rescue_attempt(cause, attempt, retry, now));
+        }
+        outcome
+    }
+
+    /// Ends one attempt the way its handler would have ended it with an error.
+    fn rescue_attempt(
+        &mut self,
+        cause: Cause,
+        attempt: OpenAttempt,
+        retry: &RetryPolicy,
+        now: Timestamp,
+    ) -> RescuedAttempt {
+        let disposition = retry.after_failure(attempt.budget(), None, 0.0);
+        let report = RescuedAttempt {
+            job: attempt.member.key.job,
+            queue: attempt.row.body.queue.clone(),
+            run_lease: attempt.member.run_lease,
+            exhausted: disposition == Disposition::Exhausted,
+            deadline: cause == Cause::DeadlineOver,
+        };
+        let end = match disposition {
+            Disposition::Retry { delay } => AttemptEnd::Retry { delay, error: cause.error() },
+            Disposition::Exhausted => AttemptEnd::Fail { error: cause.error() },
+        };
+        self.end_attempt(attempt, &end, now);
+        report
+    }
+}
+
+fn cursor(content: &mut ClaimSlot, kind: SweepKind) -> &mut SweepCursor<BatchKey> {
+    match kind {
+        SweepKind::Stale => &mut content.stale_cursor,
+        SweepKind::Deadline => &mut content.deadline_cursor,
+    }
+}

@@ -1,0 +1,292 @@
+//! The rows of the model, and the content of one slot of each ring.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::slots::Content;
+use crate::attempt::ErrorText;
+use crate::frontier::{Frontier, RowKey, Snapshot};
+use crate::id::{BatchId, Generation, InstanceId, JobId, Nonce, ReceiptId, RunLease, Slot, Xid};
+use crate::job::{MaxAttempts, Priority};
+use crate::json::JsonText;
+use crate::name::{JobKind, QueueName};
+use crate::receipt::ReceiptSet;
+use crate::state::JobState;
+use crate::store::DeferredReason;
+use crate::sweep::{BatchKey, SweepCursor};
+use crate::time::Timestamp;
+
+/// Bytes that a row takes beside its texts, roughly.
+const ROW_OVERHEAD: u64 = 64;
+
+/// A stretch of order: one priority of one queue.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Lane {
+    pub(super) queue: QueueName,
+    pub(super) priority: Priority,
+}
+
+/// What stays the same for the life of a job.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(super) struct Body {
+    pub(super) queue: QueueName,
+    pub(super) kind: JobKind,
+    pub(super) args: JsonText,
+    pub(super) metadata: Option<JsonText>,
+    pub(super) priority: Priority,
+    pub(super) max_attempts: MaxAttempts,
+    pub(super) created_at: Timestamp,
+}
+
+impl Body {
+    pub(super) fn lane(&self) -> Lane {
+        Lane { queue: self.queue.clone(), priority: self.priority }
+    }
+
+    fn bytes(&self) -> u64 {
+        let metadata = self.metadata.as_ref().map_or(0, |metadata| metadata.as_str().len());
+        ROW_OVERHEAD + (self.args.as_str().len() + metadata) as u64
+    }
+}
+
+/// A job between two attempts, or after the last.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Row {
+    pub(super) body: Arc<Body>,
+    /// How often it has been claimed.
+    pub(super) run_lease: RunLease,
+    /// Charged attempts so far.
+    pub(super) attempt: u32,
+    /// Of the latest failed attempt.
+    pub(super) error: Option<ErrorText>,
+}
+
+/// A row of `ready_entries`. A claim does not change it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct ReadyRow {
+    pub(super) row: Row,
+    /// When it was appended; priorities age from here.
+    pub(super) ready_at: Timestamp,
+}
+
+/// Where a ready row lies.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct ReadyPlace {
+    pub(super) slot: Slot,
+    pub(super) lane: Lane,
+    pub(super) key: RowKey,
+}
+
+/// A row of `deferred_jobs`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct DeferredRow {
+    pub(super) xid: Xid,
+    pub(super) row: Row,
+    pub(super) run_at: Timestamp,
+    pub(super) reason: DeferredReason,
+}
+
+/// A row of `dlq_entries`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct DeadRow {
+    pub(super) row: Row,
+    pub(super) died_at: Timestamp,
+}
+
+/// A row of `done_entries`: self-contained history.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct DoneRow {
+    pub(super) row: Row,
+    pub(super) state: JobState,
+    pub(super) finalized_at: Timestamp,
+    pub(super) result: Option<JsonText>,
+}
+
+/// Compact history: a job that completed with nothing to keep, told by its ready row of the same slot.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Completion {
+    pub(super) lane: Lane,
+    pub(super) key: RowKey,
+    pub(super) run_lease: RunLease,
+    pub(super) attempt: u32,
+    pub(super) finalized_at: Timestamp,
+}
+
+/// A ready job that was cancelled, told by its ready row of the same slot.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Tombstone {
+    pub(super) lane: Lane,
+    pub(super) key: RowKey,
+    pub(super) reason: ErrorText,
+    pub(super) cancelled_at: Timestamp,
+}
+
+/// The content of one slot of the queue ring.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
+pub(super) struct QueueSlot {
+    pub(super) ready: BTreeMap<Lane, BTreeMap<RowKey, ReadyRow>>,
+    /// The newest cursor of each lane; without one nothing is passed.
+    pub(super) frontiers: BTreeMap<Lane, Frontier>,
+    /// A job may be in a slot twice, with two leases, and only one of the two rows is cancelled.
+    pub(super) tombstones: BTreeMap<(JobId, RunLease), Tombstone>,
+    pub(super) completions: BTreeMap<JobId, Completion>,
+    pub(super) done: BTreeMap<JobId, DoneRow>,
+}
+
+impl QueueSlot {
+    pub(super) fn append(&mut self, key: RowKey, ready: ReadyRow) {
+        let lane = ready.row.body.lane();
+        let before = self.ready.entry(lane).or_default().insert(key, ready);
+        assert!(before.is_none(), "job {} was appended twice by one transaction", key.job);
+    }
+
+    pub(super) fn row(&self, lane: &Lane, key: RowKey) -> Option<&ReadyRow> {
+        self.ready.get(lane)?.get(&key)
+    }
+
+    /// How far the lane is passed in this slot.
+    pub(super) fn frontier(&self, lane: &Lane) -> Frontier {
+        self.frontiers.get(lane).cloned().unwrap_or_else(Frontier::start)
+    }
+
+    pub(super) fn is_tombstoned(&self, key: RowKey, row: &ReadyRow) -> bool {
+        self.tombstones.contains_key(&(key.job, row.row.run_lease))
+    }
+
+    /// The rows of a lane that no claim has passed, in order, whoever wrote them.
+    pub(super) fn unpassed<'a>(&'a self, lane: &'a Lane) -> impl Iterator<Item = (RowKey, &'a ReadyRow)> {
+        let rows = self.ready.get(lane);
+        let probes = self.frontier(lane).unpassed();
+        rows.into_iter().flat_map(move |rows| {
+            let pieces: Vec<_> = probes.iter().map(|probe| rows.range(probe.bounds())).collect();
+            pieces.into_iter().flatten().map(|(key, row)| (*key, row))
+        })
+    }
+
+    /// Whether a row that `snapshot` sees is not passed. It does not see rows of open transactions: those are the
+    /// reason why a slot with writers in flight is left alone.
+    pub(super) fn has_unpassed_rows(&self, snapshot: &Snapshot) -> bool {
+        self.ready.keys().any(|lane| self.unpassed(lane).any(|(key, _)| snapshot.sees(key.xid)))
+    }
+
+    /// Whether any row is not passed, of whatever transaction.
+    pub(super) fn is_waited_in(&self) -> bool {
+        self.ready.keys().any(|lane| self.unpassed(lane).next().is_some())
+    }
+
+    pub(super) fn remove_rows_of(&mut self, xid: Xid) {
+        for rows in self.ready.values_mut() {
+            rows.retain(|key, _| key.xid != xid);
+        }
+        self.ready.retain(|_, rows| !rows.is_empty());
+    }
+
+    /// When the youngest job of its history ended.
+    pub(super) fn youngest_history(&self) -> Option<Timestamp> {
+        let completed = self.completions.values().map(|completion| completion.finalized_at);
+        let cancelled = self.tombstones.values().map(|tombstone| tombstone.cancelled_at);
+        let done = self.done.values().map(|done| done.finalized_at);
+        completed.chain(cancelled).chain(done).max()
+    }
+}
+
+impl Content for QueueSlot {
+    fn is_empty(&self) -> bool {
+        self == &Self::default()
+    }
+
+    fn bytes(&self) -> u64 {
+        let ready: u64 = self.ready.values().flat_map(BTreeMap::values).map(|ready| ready.row.body.bytes()).sum();
+        let done = self.done.values().map(|done| {
+            let result = done.result.as_ref().map_or(0, |result| result.as_str().len() as u64);
+            done.row.body.bytes() + result
+        });
+        let small = self.completions.len() + self.tombstones.len() + self.frontiers.len();
+        ready + done.sum::<u64>() + ROW_OVERHEAD * small as u64
+    }
+}
+
+/// One claim call on one lane and slot: a row of `lease_claim_batches`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Batch {
+    pub(super) nonce: Nonce,
+    pub(super) instance: InstanceId,
+    pub(super) claimed_at: Timestamp,
+    pub(super) deadline_at: Option<Timestamp>,
+    pub(super) ready_slot: Slot,
+    pub(super) ready_generation: Generation,
+    pub(super) lane: Lane,
+    /// The members; the receipt of the first has the index 1.
+    pub(super) members: Vec<Member>,
+}
+
+/// One claimed job of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Member {
+    pub(super) key: RowKey,
+    /// Of this attempt.
+    pub(super) run_lease: RunLease,
+    /// Of this attempt, from 1.
+    pub(super) attempt: u32,
+}
+
+impl Batch {
+    pub(super) fn claimed(&self, id: BatchId) -> ReceiptSet {
+        ReceiptSet::of_batch(id, self.members.len() as u16)
+    }
+
+    /// The member that a receipt of this batch names.
+    pub(super) fn member(&self, receipt: ReceiptId) -> Option<&Member> {
+        self.members.get(usize::from(receipt.index()) - 1)
+    }
+}
+
+/// The content of one slot of the claim ring.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
+pub(super) struct ClaimSlot {
+    pub(super) batches: BTreeMap<BatchId, Batch>,
+    /// What has been closed of each batch.
+    pub(super) closed: BTreeMap<BatchId, ReceiptSet>,
+    /// Batches in the order of their claims.
+    pub(super) by_claim: BTreeSet<BatchKey>,
+    /// Batches that have a deadline, in the order of it.
+    pub(super) by_deadline: BTreeSet<BatchKey>,
+    pub(super) stale_cursor: SweepCursor<BatchKey>,
+    pub(super) deadline_cursor: SweepCursor<BatchKey>,
+}
+
+impl ClaimSlot {
+    pub(super) fn append(&mut self, id: BatchId, batch: Batch) {
+        self.by_claim.insert(BatchKey { at: batch.claimed_at, batch: id });
+        if let Some(at) = batch.deadline_at {
+            self.by_deadline.insert(BatchKey { at, batch: id });
+        }
+        self.batches.insert(id, batch);
+    }
+
+    /// The attempts of a batch that have not ended.
+    pub(super) fn open(&self, id: BatchId) -> ReceiptSet {
+        let Some(batch) = self.batches.get(&id) else { return ReceiptSet::new() };
+        let nothing = ReceiptSet::new();
+        crate::receipt::open(&batch.claimed(id), self.closed.get(&id).unwrap_or(&nothing))
+    }
+
+    /// All attempts that have not ended, by batch.
+    pub(super) fn open_attempts(&self) -> impl Iterator<Item = (&Batch, ReceiptId)> {
+        self.batches.iter().flat_map(|(id, batch)| {
+            let open: Vec<ReceiptId> = self.open(*id).iter().collect();
+            open.into_iter().map(move |receipt| (batch, receipt))
+        })
+    }
+}
+
+impl Content for ClaimSlot {
+    fn is_empty(&self) -> bool {
+        self.batches.is_empty() && self.closed.is_empty()
+    }
+
+    fn bytes(&self) -> u64 {
+        let members: usize = self.batches.values().map(|batch| batch.members.len()).sum();
+        (members + self.batches.len() + self.closed.len()) as u64 * ROW_OVERHEAD
+    }
+}

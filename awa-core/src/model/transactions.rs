@@ -1,0 +1,113 @@
+//! Simulated transactions: who has begun to write, and who has finished.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Model;
+use crate::frontier::Snapshot;
+use crate::id::{Slot, Xid};
+use crate::name::QueueName;
+
+/// A transaction of an application that has begun.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
+pub struct TransactionId(u64);
+
+/// All transactions that a snapshot must know of.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Transactions {
+    last_begun: TransactionId,
+    next_xid: Xid,
+    open: BTreeMap<TransactionId, OpenTransaction>,
+}
+
+/// A transaction that has neither committed nor rolled back.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
+pub(super) struct OpenTransaction {
+    /// Its number, drawn with its first write.
+    xid: Option<Xid>,
+    /// The slot of the queue ring in which it appended its first ready row; it stays there.
+    pub(super) slot: Option<Slot>,
+    /// Queues that had a sleeper when the transaction wrote to them.
+    pub(super) wakes: BTreeSet<QueueName>,
+}
+
+impl Default for Transactions {
+    fn default() -> Self {
+        // As in PostgreSQL, the first numbers belong to the system: 0 is none, and the empty snapshot ends at 1.
+        Self { last_begun: TransactionId(0), next_xid: Xid(3), open: BTreeMap::new() }
+    }
+}
+
+impl Transactions {
+    /// What a statement sees that begins now.
+    pub(super) fn snapshot(&self) -> Snapshot {
+        Snapshot::of(self.next_xid, self.open.values().filter_map(|open| open.xid), None)
+    }
+
+    /// Whether the rows of `xid` are visible. Those of a transaction that rolled back do not exist any more.
+    pub(super) fn is_committed(&self, xid: Xid) -> bool {
+        self.snapshot().sees(xid)
+    }
+
+    /// The number of a transaction that begins, writes and commits within one step.
+    pub(super) fn write_and_commit(&mut self) -> Xid {
+        let xid = self.next_xid;
+        self.next_xid = Xid(xid.0 + 1);
+        xid
+    }
+
+    /// The number of an open transaction that writes.
+    pub(super) fn xid_of(&mut self, transaction: TransactionId) -> Xid {
+        if let Some(xid) = self.open_mut(transaction).xid {
+            return xid;
+        }
+        let xid = self.write_and_commit();
+        self.open_mut(transaction).xid = Some(xid);
+        xid
+    }
+
+    pub(super) fn open_mut(&mut self, transaction: TransactionId) -> &mut OpenTransaction {
+        self.open.get_mut(&transaction).unwrap_or_else(|| panic!("transaction {} is over", transaction.0))
+    }
+
+    /// Whether a transaction that appended to this slot of the queue ring is still open.
+    pub(super) fn has_writer_in(&self, slot: Slot) -> bool {
+        self.open.values().any(|open| open.slot == Some(slot))
+    }
+
+    fn end(&mut self, transaction: TransactionId) -> OpenTransaction {
+        self.open.remove(&transaction).unwrap_or_else(|| panic!("transaction {} is over", transaction.0))
+    }
+}
+
+impl Model {
+    /// Begins a transaction of an application. It has no place in the order of transactions before it writes.
+    pub fn begin(&mut self) -> TransactionId {
+        let transaction = TransactionId(self.transactions.last_begun.0 + 1);
+        self.transactions.last_begun = transaction;
+        self.transactions.open.insert(transaction, OpenTransaction::default());
+        transaction
+    }
+
+    /// Commits: the jobs of the transaction exist from now on, and sleepers of their queues are woken.
+    ///
+    /// # Panics
+    ///
+    /// When the transaction is over.
+    pub fn commit(&mut self, transaction: TransactionId) {
+        let ended = self.transactions.end(transaction);
+        self.wakes.extend(ended.wakes);
+    }
+
+    /// Rolls back: the jobs of the transaction have never existed.
+    ///
+    /// # Panics
+    ///
+    /// When the transaction is over.
+    pub fn rollback(&mut self, transaction: TransactionId) {
+        let Some(xid) = self.transactions.end(transaction).xid else { return };
+        self.deferred.retain(|_, row| row.xid != xid);
+        for slot in self.queue_ring.contents_mut() {
+            slot.remove_rows_of(xid);
+        }
+    }
+}
