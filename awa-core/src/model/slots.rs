@@ -45,10 +45,6 @@ impl<C: Content> Ring<C> {
         self.slots.len() as u8
     }
 
-    pub(super) fn kind(&self) -> RingKind {
-        self.kind
-    }
-
     pub(super) fn pointer(&self) -> Pointer {
         self.pointer
     }

@@ -38,14 +38,9 @@ impl Default for Transactions {
 }
 
 impl Transactions {
-    /// What a statement sees that begins now.
+    /// What a statement sees that begins now. Rows of transactions that rolled back do not exist any more.
     pub(super) fn snapshot(&self) -> Snapshot {
         Snapshot::of(self.next_xid, self.open.values().filter_map(|open| open.xid), None)
-    }
-
-    /// Whether the rows of `xid` are visible. Those of a transaction that rolled back do not exist any more.
-    pub(super) fn is_committed(&self, xid: Xid) -> bool {
-        self.snapshot().sees(xid)
     }
 
     /// The number of a transaction that begins, writes and commits within one step.

@@ -1,0 +1,157 @@
+//! Every method meets its fault, if there is one, and goes on to the store inside.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use awa_core::attempt::{ErrorText, Receipt};
+use awa_core::retry::RetryPolicy;
+use awa_core::ring::{RingKind, RotationPolicy};
+use awa_core::store::{
+    Acted, CensusCount, ClaimRequest, Claimed, Consumer, Drained, JobFilter, JobView, Maintainer, Operator, Producer,
+    Promoted, PruneReport, QueueView, RescueRequest, Rescued, RetentionPolicy, Rotated, SleepTicket, Task, Wakeups,
+};
+use awa_core::{
+    Closure, ClosureAnswer, Enqueued, InstanceId, JobId, NewJob, QueueName, Store, StoreError, StoreErrorKind,
+};
+
+use super::{FaultyStore, Operation};
+
+#[async_trait]
+impl<S: Store> Producer for FaultyStore<S> {
+    async fn enqueue(&self, jobs: &[NewJob]) -> Result<Vec<Enqueued>, StoreError> {
+        self.run(Operation::Enqueue, self.inside.enqueue(jobs)).await
+    }
+}
+
+#[async_trait]
+impl<S: Store> Consumer for FaultyStore<S> {
+    async fn claim(&self, request: &ClaimRequest) -> Result<Claimed, StoreError> {
+        self.run(Operation::Claim, self.inside.claim(request)).await
+    }
+
+    async fn close(&self, closures: &[Closure]) -> Result<Vec<ClosureAnswer>, StoreError> {
+        self.run(Operation::Close, self.inside.close(closures)).await
+    }
+
+    async fn beat(&self, instance: InstanceId, staleness: Duration) -> Result<(), StoreError> {
+        self.run(Operation::Beat, self.inside.beat(instance, staleness)).await
+    }
+
+    async fn retire(&self, instance: InstanceId) -> Result<(), StoreError> {
+        self.run(Operation::Retire, self.inside.retire(instance)).await
+    }
+
+    async fn open_attempts(&self, instance: InstanceId, limit: usize) -> Result<Vec<Receipt>, StoreError> {
+        self.run(Operation::OpenAttempts, self.inside.open_attempts(instance, limit)).await
+    }
+
+    async fn are_open(&self, receipts: &[Receipt]) -> Result<Vec<bool>, StoreError> {
+        self.run(Operation::AreOpen, self.inside.are_open(receipts)).await
+    }
+}
+
+#[async_trait]
+impl<S: Store> Maintainer for FaultyStore<S> {
+    async fn try_tick(&self, task: Task, every: Duration) -> Result<bool, StoreError> {
+        self.run(Operation::TryTick, self.inside.try_tick(task, every)).await
+    }
+
+    async fn promote(&self, limit: usize) -> Result<Promoted, StoreError> {
+        self.run(Operation::Promote, self.inside.promote(limit)).await
+    }
+
+    async fn rescue(&self, request: &RescueRequest, retry: &RetryPolicy) -> Result<Rescued, StoreError> {
+        self.run(Operation::Rescue, self.inside.rescue(request, retry)).await
+    }
+
+    async fn rotate(&self, ring: RingKind, policy: &RotationPolicy) -> Result<Rotated, StoreError> {
+        self.run(Operation::Rotate, self.inside.rotate(ring, policy)).await
+    }
+
+    async fn drain(&self) -> Result<Drained, StoreError> {
+        self.run(Operation::Drain, self.inside.drain()).await
+    }
+
+    async fn prune(&self, ring: RingKind, retention: &RetentionPolicy) -> Result<Vec<PruneReport>, StoreError> {
+        self.run(Operation::Prune, self.inside.prune(ring, retention)).await
+    }
+
+    async fn tidy(&self) -> Result<(), StoreError> {
+        self.run(Operation::Tidy, self.inside.tidy()).await
+    }
+
+    async fn open_queue(&self, queue: &QueueName) -> Result<(), StoreError> {
+        self.run(Operation::OpenQueue, self.inside.open_queue(queue)).await
+    }
+}
+
+#[async_trait]
+impl<S: Store> Operator for FaultyStore<S> {
+    async fn get(&self, job: JobId) -> Result<Option<JobView>, StoreError> {
+        self.run(Operation::Get, self.inside.get(job)).await
+    }
+
+    async fn list(&self, filter: &JobFilter) -> Result<Vec<JobView>, StoreError> {
+        self.run(Operation::List, self.inside.list(filter)).await
+    }
+
+    async fn queues(&self) -> Result<Vec<QueueView>, StoreError> {
+        self.run(Operation::Queues, self.inside.queues()).await
+    }
+
+    async fn census(&self) -> Result<Vec<CensusCount>, StoreError> {
+        self.run(Operation::Census, self.inside.census()).await
+    }
+
+    async fn cancel(&self, jobs: &[JobId], reason: &ErrorText) -> Result<Vec<Acted>, StoreError> {
+        self.run(Operation::Cancel, self.inside.cancel(jobs, reason)).await
+    }
+
+    async fn retry(&self, jobs: &[JobId]) -> Result<Vec<Acted>, StoreError> {
+        self.run(Operation::Retry, self.inside.retry(jobs)).await
+    }
+
+    async fn set_paused(&self, queue: &QueueName, paused: bool) -> Result<(), StoreError> {
+        self.run(Operation::SetPaused, self.inside.set_paused(queue, paused)).await
+    }
+}
+
+#[async_trait]
+impl<S: Store> Wakeups for FaultyStore<S> {
+    async fn announce(&self, queue: &QueueName) -> Result<SleepTicket, StoreError> {
+        let inside = self.bells(Operation::Announce)?;
+        self.run(Operation::Announce, inside.announce(queue)).await
+    }
+
+    async fn withdraw(&self, queue: &QueueName) -> Result<(), StoreError> {
+        let inside = self.bells(Operation::Withdraw)?;
+        self.run(Operation::Withdraw, inside.withdraw(queue)).await
+    }
+
+    async fn wait(&self, queue: &QueueName, at_most: Duration) -> Result<bool, StoreError> {
+        let inside = self.bells(Operation::Wait)?;
+        self.run(Operation::Wait, inside.wait(queue, at_most)).await
+    }
+}
+
+impl<S: Store> FaultyStore<S> {
+    fn bells(&self, operation: Operation) -> Result<&dyn Wakeups, StoreError> {
+        self.inside.wakeups().ok_or_else(|| {
+            StoreError::new(StoreErrorKind::Refused, operation.as_str(), "the store inside has no wake-ups; poll")
+        })
+    }
+}
+
+impl<S: Store> Store for FaultyStore<S> {
+    fn describe(&self) -> String {
+        format!("{}, with scripted faults", self.inside.describe())
+    }
+
+    fn wakeups(&self) -> Option<&dyn Wakeups> {
+        self.inside.wakeups().map(|_| self as &dyn Wakeups)
+    }
+
+    fn is_durable(&self) -> bool {
+        self.inside.is_durable()
+    }
+}

@@ -1,0 +1,145 @@
+//! Every method of the storage traits is one step of the model.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use awa_core::attempt::{ErrorText, Receipt};
+use awa_core::retry::RetryPolicy;
+use awa_core::ring::{RingKind, RotationPolicy};
+use awa_core::store::{
+    Acted, CensusCount, ClaimRequest, Claimed, Consumer, Drained, JobFilter, JobView, Maintainer, Operator, Producer,
+    Promoted, PruneReport, QueueView, RescueRequest, Rescued, RetentionPolicy, Rotated, SleepTicket, Task, Wakeups,
+};
+use awa_core::{Closure, ClosureAnswer, Enqueued, InstanceId, JobId, NewJob, QueueName, Store, StoreError};
+
+use super::MemStore;
+
+#[async_trait]
+impl Producer for MemStore {
+    async fn enqueue(&self, jobs: &[NewJob]) -> Result<Vec<Enqueued>, StoreError> {
+        self.step("enqueue", |model, now| model.enqueue(jobs, now))
+    }
+}
+
+#[async_trait]
+impl Consumer for MemStore {
+    async fn claim(&self, request: &ClaimRequest) -> Result<Claimed, StoreError> {
+        self.step("claim", |model, now| model.claim(request, now))
+    }
+
+    async fn close(&self, closures: &[Closure]) -> Result<Vec<ClosureAnswer>, StoreError> {
+        self.step("close", |model, now| model.close(closures, now))
+    }
+
+    async fn beat(&self, instance: InstanceId, staleness: Duration) -> Result<(), StoreError> {
+        self.step("beat", |model, now| model.beat(instance, staleness, now))
+    }
+
+    async fn retire(&self, instance: InstanceId) -> Result<(), StoreError> {
+        self.step("retire", |model, now| model.retire(instance, now))
+    }
+
+    async fn open_attempts(&self, instance: InstanceId, limit: usize) -> Result<Vec<Receipt>, StoreError> {
+        self.step("open_attempts", |model, _| model.open_attempts(instance, limit))
+    }
+
+    async fn are_open(&self, receipts: &[Receipt]) -> Result<Vec<bool>, StoreError> {
+        self.step("are_open", |model, _| model.are_open(receipts))
+    }
+}
+
+#[async_trait]
+impl Maintainer for MemStore {
+    async fn try_tick(&self, task: Task, every: Duration) -> Result<bool, StoreError> {
+        self.step("try_tick", |model, now| model.try_tick(task, every, now))
+    }
+
+    async fn promote(&self, limit: usize) -> Result<Promoted, StoreError> {
+        self.step("promote", |model, now| model.promote(limit, now))
+    }
+
+    async fn rescue(&self, request: &RescueRequest, retry: &RetryPolicy) -> Result<Rescued, StoreError> {
+        self.step("rescue", |model, now| model.rescue(request, retry, now))
+    }
+
+    async fn rotate(&self, ring: RingKind, policy: &RotationPolicy) -> Result<Rotated, StoreError> {
+        self.step("rotate", |model, now| model.rotate(ring, policy, now))
+    }
+
+    async fn drain(&self) -> Result<Drained, StoreError> {
+        self.step("drain", |model, _| model.drain())
+    }
+
+    async fn prune(&self, ring: RingKind, retention: &RetentionPolicy) -> Result<Vec<PruneReport>, StoreError> {
+        self.step("prune", |model, now| model.prune(ring, retention, now))
+    }
+
+    async fn tidy(&self) -> Result<(), StoreError> {
+        self.step("tidy", awa_core::model::Model::tidy)
+    }
+
+    async fn open_queue(&self, queue: &QueueName) -> Result<(), StoreError> {
+        self.step("open_queue", |model, _| model.open_queue(queue))
+    }
+}
+
+#[async_trait]
+impl Operator for MemStore {
+    async fn get(&self, job: JobId) -> Result<Option<JobView>, StoreError> {
+        self.step("get", |model, _| model.get(job))
+    }
+
+    async fn list(&self, filter: &JobFilter) -> Result<Vec<JobView>, StoreError> {
+        self.step("list", |model, _| model.list(filter))
+    }
+
+    async fn queues(&self) -> Result<Vec<QueueView>, StoreError> {
+        self.step("queues", |model, _| model.queues())
+    }
+
+    async fn census(&self) -> Result<Vec<CensusCount>, StoreError> {
+        self.step("census", |model, _| model.census())
+    }
+
+    async fn cancel(&self, jobs: &[JobId], reason: &ErrorText) -> Result<Vec<Acted>, StoreError> {
+        self.step("cancel", |model, now| model.cancel(jobs, reason, now))
+    }
+
+    async fn retry(&self, jobs: &[JobId]) -> Result<Vec<Acted>, StoreError> {
+        self.step("retry", |model, now| model.retry(jobs, now))
+    }
+
+    async fn set_paused(&self, queue: &QueueName, paused: bool) -> Result<(), StoreError> {
+        self.step("set_paused", |model, _| model.set_paused(queue, paused))
+    }
+}
+
+#[async_trait]
+impl Wakeups for MemStore {
+    async fn announce(&self, queue: &QueueName) -> Result<SleepTicket, StoreError> {
+        self.shared.bells.listen(queue);
+        self.step("announce", |model, _| model.announce(queue))
+    }
+
+    async fn withdraw(&self, queue: &QueueName) -> Result<(), StoreError> {
+        self.step("withdraw", |model, _| model.withdraw(queue))
+    }
+
+    async fn wait(&self, queue: &QueueName, at_most: Duration) -> Result<bool, StoreError> {
+        Ok(self.shared.bells.wait(queue, at_most).await)
+    }
+}
+
+impl Store for MemStore {
+    fn describe(&self) -> String {
+        "memory (not durable: its jobs end with this process)".to_owned()
+    }
+
+    fn wakeups(&self) -> Option<&dyn Wakeups> {
+        Some(self)
+    }
+
+    fn is_durable(&self) -> bool {
+        false
+    }
+}
