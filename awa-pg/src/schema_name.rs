@@ -12,7 +12,8 @@ pub const MAX_SCHEMA_NAME_BYTES: usize = 63;
 ///
 /// Any name is accepted that PostgreSQL would accept in quotes: 1 to 63 bytes without U+0000, not beginning with
 /// `pg_`. What [`Self::quoted`] and [`Self::quoted_text`] return is safe wherever an identifier or a literal may
-/// stand, also inside a dollar-quoted function body or a comment: characters that could end either are escaped.
+/// stand, also inside a dollar-quoted function body or a comment: characters that could end either are escaped. Only
+/// `%TYPE` and `%ROWTYPE` of PL/pgSQL do not take escaped names; the name of the type does there.
 ///
 /// ```
 /// use awa_pg::SchemaName;

@@ -12,7 +12,7 @@ mod scalar;
 pub mod types;
 
 pub use error::{DecodeError, DecodeProblem};
-pub use param::{IsNull, Param};
+pub use param::{IsNull, List, Param};
 pub use row::{Columns, FromCell, Row};
 pub use scalar::{Json, Scalar};
 pub use types::PgType;

@@ -28,17 +28,25 @@ fn again(name: &str, role: &str) -> Command {
 
 /// Lines of the form `key=value` that a process prints, up to and including the key `last`.
 fn told_by(child: &mut Child, last: &str) -> Vec<(String, String)> {
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
     let mut told = Vec::new();
-    for line in BufReader::new(child.stdout.take().unwrap()).lines() {
-        let line = line.unwrap();
-        if let Some((key, value)) = line.split_once('=') {
-            told.push((key.to_owned(), value.to_owned()));
-            if key == last {
-                break;
-            }
+    for pair in lines.filter_map(|line| line.split_once('=').map(owned)) {
+        let is_last = pair.0 == last;
+        told.push(pair);
+        if is_last {
+            break;
         }
     }
     told
+}
+
+/// The lines of the form `key=value` in what a process printed.
+fn told_in(output: &[u8]) -> Vec<(String, String)> {
+    String::from_utf8_lossy(output).lines().filter_map(|line| line.split_once('=')).map(owned).collect()
+}
+
+fn owned((key, value): (&str, &str)) -> (String, String) {
+    (key.to_owned(), value.to_owned())
 }
 
 fn value<'t>(told: &'t [(String, String)], key: &str) -> &'t str {
@@ -202,19 +210,19 @@ fn processes_of_a_run_share_a_server_that_ends_after_them() {
         .env_remove("AWA_TEST_DATABASE_URL")
         .output()
         .unwrap();
-    let printed = String::from_utf8_lossy(&output.stdout);
-    let all = |key: &str| -> Vec<String> {
-        printed.lines().filter_map(|line| line.strip_prefix(key)?.strip_prefix('=')).map(str::to_owned).collect()
+    let told = told_in(&output.stdout);
+    let all = |key: &str| -> Vec<&str> {
+        told.iter().filter(|(known, _)| known == key).map(|(_, value)| value.as_str()).collect()
     };
-    assert_eq!(all("rows"), ["8"; 4], "{printed} {}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(all("rows"), ["8"; 4], "{told:?} {}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(all("left"), ["0"; 4]);
     let prepared = all("prepared");
-    assert_eq!(prepared.iter().filter(|prepared| *prepared == "true").count(), 1, "{prepared:?}");
+    assert_eq!(prepared.iter().filter(|prepared| **prepared == "true").count(), 1, "{prepared:?}");
     let (mut servers, data) = (all("server"), all("data"));
     servers.dedup();
     assert_eq!(servers.len(), 1, "{servers:?}");
 
-    let folder = Path::new(&data[0]).parent().unwrap();
+    let folder = Path::new(data[0]).parent().unwrap();
     eventually("the folder of the server is gone", || !folder.exists());
     let entry = entry_of(&run);
     eventually("the entry of the run is gone", || !entry.exists());
@@ -225,20 +233,27 @@ fn a_killed_user_of_a_shared_server_does_not_keep_it() {
     const NAME: &str = "a_killed_user_of_a_shared_server_does_not_keep_it";
     if role().is_some() {
         use_shared_server();
-        println!("parent={}", std::os::unix::process::parent_id());
+        println!("pid={}", std::process::id());
         loop {
             thread::park();
         }
     }
     let run = format!("killed-{}", std::process::id());
-    let mut shell = again(NAME, "user");
-    let mut user =
-        shell.env("NEXTEST_RUN_ID", &run).env_remove("AWA_TEST_DATABASE_URL").stdout(Stdio::piped()).spawn().unwrap();
-    let told = told_by(&mut user, "parent");
-    let folder = PathBuf::from(value(&told, "data")).parent().unwrap().to_owned();
+    let mut runner = Command::new("sh")
+        .args(["-c", "\"$@\"; exit 0", "sh"])
+        .arg(env::current_exe().unwrap())
+        .args(["--exact", NAME, "--nocapture"])
+        .env(ROLE, "user")
+        .env("NEXTEST_RUN_ID", &run)
+        .env_remove("AWA_TEST_DATABASE_URL")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let told = told_by(&mut runner, "pid");
+    let folder = Path::new(value(&told, "data")).parent().unwrap();
     assert!(folder.is_dir() && entry_of(&run).is_dir());
-    user.kill().unwrap();
-    user.wait().unwrap();
+    assert!(Command::new("kill").args(["-9", value(&told, "pid")]).status().unwrap().success());
+    runner.wait().unwrap();
     eventually("the folder of the server is gone", || !folder.exists());
     eventually("the entry of the run is gone", || !entry_of(&run).exists());
 }
@@ -253,9 +268,9 @@ fn a_server_named_by_the_environment_is_used_instead() {
     let mut servers = Vec::new();
     for prepared in ["true", "false"] {
         let url = cluster.url("postgres");
-        let mut user = again(NAME, "user").env("AWA_TEST_DATABASE_URL", url).stdout(Stdio::piped()).spawn().unwrap();
-        let told = told_by(&mut user, "server");
-        assert!(user.wait().unwrap().success());
+        let output = again(NAME, "user").env("AWA_TEST_DATABASE_URL", url).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let told = told_in(&output.stdout);
         assert_eq!((value(&told, "rows"), value(&told, "prepared"), value(&told, "left")), ("8", prepared, "0"));
         servers.push(value(&told, "server").to_owned());
     }

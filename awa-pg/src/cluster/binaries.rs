@@ -46,14 +46,13 @@ impl Binaries {
     pub(super) fn find() -> Result<Self, ClusterError> {
         let chosen = env::var_os("AWA_PG_BIN").map(PathBuf::from);
         let embedded = env::var_os("AWA_EMBEDDED_POSTGRES").map(PathBuf::from);
-        let candidates = match chosen {
+        let candidates = if let Some(folder) = chosen {
             // A folder chosen on purpose is not replaced by another one in silence.
-            Some(folder) => vec![folder],
-            None => {
-                let packaged = newest_first(Path::new("/usr/lib/postgresql"));
-                let embedded = embedded.iter().flat_map(|package| [package.join("native/bin"), package.join("bin")]);
-                bindir_of_pg_config().into_iter().chain(packaged).chain(embedded).collect()
-            }
+            vec![folder]
+        } else {
+            let packaged = newest_first(Path::new("/usr/lib/postgresql"));
+            let embedded = embedded.iter().flat_map(|package| [package.join("native/bin"), package.join("bin")]);
+            bindir_of_pg_config().into_iter().chain(packaged).chain(embedded).collect()
         };
         Self::first_usable(&candidates)
     }

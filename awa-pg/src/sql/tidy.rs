@@ -34,6 +34,10 @@ fn faults(path: &str, text: &str) -> Vec<String> {
         if code.match_indices("awa.").any(|(start, _)| is_unmarked(&code[..start])) {
             faults.push(format!("{path} line {number}: a name in the schema has no mark"));
         }
+        // PL/pgSQL reads the name before it by itself, and does not know names with escapes.
+        if ["%rowtype", "%type"].iter().any(|reference| code.to_ascii_lowercase().contains(reference)) {
+            faults.push(format!("{path} line {number}: a variable is declared with the name of its type"));
+        }
         if code.to_ascii_lowercase().contains("search_path") {
             faults.push(format!("{path} line {number}: the search path decides nothing, names are qualified"));
         }
@@ -78,6 +82,7 @@ fn the_checks_find_what_they_look_for() {
     assert_eq!(of("objects/x", &format!("{header}SELECT set_config('awa.slot', '1', true);\n")), 0);
     assert_eq!(of("objects/x", &format!("{header}awa.f();\n")), 1);
     assert_eq!(of("objects/x", &format!("{header}SELECT nextval('awa.ids');\n")), 1);
+    assert_eq!(of("objects/x", &format!("{header}v_row /*schema*/awa.t%ROWTYPE;\n")), 1);
     assert_eq!(of("objects/x", &format!("{header}SET search_path = x;\n")), 1);
     assert_eq!(of("statements/x", &format!("{header}SELECT 1;")), 1);
     assert_eq!(of("migrations/0001_x", "CREATE TABLE /*schema*/awa.t ();\n"), 1);

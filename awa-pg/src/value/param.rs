@@ -1,6 +1,7 @@
 //! Parameters of a statement.
 
 use std::borrow::Cow;
+use std::ops::Deref;
 
 use awa_core::time::Timestamp;
 
@@ -47,41 +48,87 @@ pub enum Param<'a> {
     /// `json`, as text that the caller has checked.
     Json(Cow<'a, str>),
     /// `bool[]` without NULL.
-    Bools(Cow<'a, [bool]>),
+    Bools(List<'a, bool>),
     /// `bool[]`.
-    OptBools(Cow<'a, [Option<bool>]>),
+    OptBools(List<'a, Option<bool>>),
     /// `int2[]` without NULL.
-    I16s(Cow<'a, [i16]>),
+    I16s(List<'a, i16>),
     /// `int2[]`.
-    OptI16s(Cow<'a, [Option<i16>]>),
+    OptI16s(List<'a, Option<i16>>),
     /// `int4[]` without NULL.
-    I32s(Cow<'a, [i32]>),
+    I32s(List<'a, i32>),
     /// `int4[]`.
-    OptI32s(Cow<'a, [Option<i32>]>),
+    OptI32s(List<'a, Option<i32>>),
     /// `int8[]` without NULL.
-    I64s(Cow<'a, [i64]>),
+    I64s(List<'a, i64>),
     /// `int8[]`.
-    OptI64s(Cow<'a, [Option<i64>]>),
+    OptI64s(List<'a, Option<i64>>),
     /// `text[]` without NULL.
-    Texts(Cow<'a, [&'a str]>),
+    Texts(List<'a, &'a str>),
     /// `text[]`.
-    OptTexts(Cow<'a, [Option<&'a str>]>),
+    OptTexts(List<'a, Option<&'a str>>),
     /// `bytea[]` without NULL.
-    Byteas(Cow<'a, [&'a [u8]]>),
+    Byteas(List<'a, &'a [u8]>),
     /// `bytea[]`.
-    OptByteas(Cow<'a, [Option<&'a [u8]>]>),
+    OptByteas(List<'a, Option<&'a [u8]>>),
     /// `uuid[]` without NULL.
-    Uuids(Cow<'a, [u128]>),
+    Uuids(List<'a, u128>),
     /// `uuid[]`.
-    OptUuids(Cow<'a, [Option<u128>]>),
+    OptUuids(List<'a, Option<u128>>),
     /// `timestamptz[]` without NULL.
-    Timestamps(Cow<'a, [Timestamp]>),
+    Timestamps(List<'a, Timestamp>),
     /// `timestamptz[]`.
-    OptTimestamps(Cow<'a, [Option<Timestamp>]>),
+    OptTimestamps(List<'a, Option<Timestamp>>),
     /// `json[]` without NULL.
-    Jsons(Cow<'a, [&'a str]>),
+    Jsons(List<'a, &'a str>),
     /// `json[]`.
-    OptJsons(Cow<'a, [Option<&'a str>]>),
+    OptJsons(List<'a, Option<&'a str>>),
+}
+
+/// The elements of an array parameter, owned or borrowed.
+///
+/// Unlike a `Cow` of a slice it may hold borrowed texts of a longer life than its own.
+#[derive(Debug, Clone)]
+pub enum List<'a, T> {
+    /// Elements that belong to the caller.
+    Borrowed(&'a [T]),
+    /// Elements of its own.
+    Owned(Vec<T>),
+}
+
+impl<T> Deref for List<'_, T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        match self {
+            Self::Borrowed(values) => values,
+            Self::Owned(values) => values,
+        }
+    }
+}
+
+impl<T: PartialEq> PartialEq for List<'_, T> {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl<'a, T> From<&'a [T]> for List<'a, T> {
+    fn from(values: &'a [T]) -> Self {
+        Self::Borrowed(values)
+    }
+}
+
+impl<'a, T> From<&'a Vec<T>> for List<'a, T> {
+    fn from(values: &'a Vec<T>) -> Self {
+        Self::Borrowed(values)
+    }
+}
+
+impl<T> From<Vec<T>> for List<'_, T> {
+    fn from(values: Vec<T>) -> Self {
+        Self::Owned(values)
+    }
 }
 
 /// Whether a parameter is NULL, in which case nothing was written for it.
@@ -105,12 +152,12 @@ impl<'a> Param<'a> {
     }
 
     /// A `json[]` parameter without NULL.
-    pub fn jsons(texts: impl Into<Cow<'a, [&'a str]>>) -> Self {
+    pub fn jsons(texts: impl Into<List<'a, &'a str>>) -> Self {
         Self::Jsons(texts.into())
     }
 
     /// A `json[]` parameter.
-    pub fn opt_jsons(texts: impl Into<Cow<'a, [Option<&'a str>]>>) -> Self {
+    pub fn opt_jsons(texts: impl Into<List<'a, Option<&'a str>>>) -> Self {
         Self::OptJsons(texts.into())
     }
 
@@ -210,19 +257,19 @@ macro_rules! conversions {
 
         impl<'a> From<&'a [$element]> for Param<'a> {
             fn from(values: &'a [$element]) -> Self {
-                Self::$full(Cow::Borrowed(values))
+                Self::$full(List::Borrowed(values))
             }
         }
 
         impl<'a> From<&'a Vec<$element>> for Param<'a> {
             fn from(values: &'a Vec<$element>) -> Self {
-                Self::$full(Cow::Borrowed(values))
+                Self::$full(List::Borrowed(values))
             }
         }
 
         impl<'a> From<Vec<$element>> for Param<'a> {
             fn from(values: Vec<$element>) -> Self {
-                Self::$full(Cow::Owned(values))
+                Self::$full(List::Owned(values))
             }
         }
 
@@ -234,19 +281,19 @@ macro_rules! conversions {
 
         impl<'a> From<&'a [Option<$element>]> for Param<'a> {
             fn from(values: &'a [Option<$element>]) -> Self {
-                Self::$sparse(Cow::Borrowed(values))
+                Self::$sparse(List::Borrowed(values))
             }
         }
 
         impl<'a> From<&'a Vec<Option<$element>>> for Param<'a> {
             fn from(values: &'a Vec<Option<$element>>) -> Self {
-                Self::$sparse(Cow::Borrowed(values))
+                Self::$sparse(List::Borrowed(values))
             }
         }
 
         impl<'a> From<Vec<Option<$element>>> for Param<'a> {
             fn from(values: Vec<Option<$element>>) -> Self {
-                Self::$sparse(Cow::Owned(values))
+                Self::$sparse(List::Owned(values))
             }
         }
     )*};
