@@ -10,7 +10,7 @@ use crate::context::JobContext;
 use crate::error::BuildError;
 use crate::handler::{Blocking, ByType, ErasedHandler, Handlers, JobHandler, Raw, Typed};
 use crate::job::Job;
-use crate::maintenance::MaintenanceConfig;
+use crate::maintenance_config::MaintenanceConfig;
 use crate::outcome::HandlerResult;
 use crate::queue::QueueConfig;
 use crate::settings::{Roles, Settings};

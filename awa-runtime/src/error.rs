@@ -1,6 +1,7 @@
 use std::io;
 
 use awa_core::{BadInput, JobKind, QueueName, StoreError};
+use tokio::task::JoinError;
 
 /// Why a worker could not be built.
 #[derive(Debug, thiserror::Error)]
@@ -47,10 +48,17 @@ pub enum RuntimeError {
     /// There is no tokio runtime to run handlers on.
     #[error("the worker needs a tokio runtime; call run_until inside one")]
     NoTokio,
-    /// The threads of the worker's own could not be started.
-    #[error("the worker could not start its own threads; check the limits of the process")]
+    /// The threads of the worker's own could not be started, or ended before it.
+    #[error("the threads of the worker could not be started or ended before it; check the limits of the process")]
     Threads(#[source] io::Error),
     /// The store refused the worker at its start, and will refuse it until somebody acts.
     #[error("the store refused the worker at its start: {0}")]
     Store(#[source] StoreError),
+}
+
+impl RuntimeError {
+    /// A task of the worker's own did not end by itself.
+    pub(crate) fn from_end_of_threads(error: JoinError) -> Self {
+        Self::Threads(io::Error::other(error))
+    }
 }

@@ -2,85 +2,16 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use awa_core::retry::RetryPolicy;
-use awa_core::ring::RotationPolicy;
-use awa_core::store::{RescuedAttempt, RetentionPolicy, Task};
-use awa_core::{BadInput, InstanceId, Store, StoreError};
+use awa_core::ring::RingKind;
+use awa_core::store::{RescueRequest, RescuedAttempt, Rotated, Task};
+use awa_core::{InstanceId, Store, StoreError};
+use tokio::time::{Instant, sleep};
+use tracing::{debug, info, warn};
 
-/// How a process keeps the store in order. The intervals hold for the whole fleet: however many processes maintain,
-/// each task runs once per interval.
-#[derive(Clone, Debug, PartialEq)]
-pub struct MaintenanceConfig {
-    /// How often due jobs are made ready. Default: 250 ms.
-    pub promote_every: Duration,
-    /// How often attempts of dead workers and attempts past their deadline are ended. Default: 2 s.
-    pub rescue_every: Duration,
-    /// How often rings are looked at. Default: 1 s.
-    pub rings_every: Duration,
-    /// How often left-overs are put in order. Default: 60 s.
-    pub tidy_every: Duration,
-    /// The age of a process's last sign of life from which on its attempts are rescued. Default: 30 s.
-    pub staleness: Duration,
-    /// When a rescued attempt is tried again.
-    pub retry: RetryPolicy,
-    /// When the queue ring moves on. Default: 75 s or 256 MiB.
-    pub queue_rotation: RotationPolicy,
-    /// When the claim ring moves on. Default: 60 s or 64 MiB.
-    pub claim_rotation: RotationPolicy,
-    /// How long the history of finished jobs is kept.
-    pub retention: RetentionPolicy,
-    /// The largest number of jobs of one promotion. Default: 1,000.
-    pub promote_limit: usize,
-    /// The largest number of claim batches that one rescue looks at per slot. Default: 500.
-    pub rescue_page: usize,
-    /// How long one turn of a task may go on while there is more to do. Default: 1 s.
-    pub turn: Duration,
-}
-
-impl Default for MaintenanceConfig {
-    fn default() -> Self {
-        let rotation =
-            |seconds, mib: u64| RotationPolicy { min_age: Duration::from_secs(seconds), max_bytes: mib << 20 };
-        Self {
-            promote_every: Duration::from_millis(250),
-            rescue_every: Duration::from_secs(2),
-            rings_every: Duration::from_secs(1),
-            tidy_every: Duration::from_secs(60),
-            staleness: Duration::from_secs(30),
-            retry: RetryPolicy::default(),
-            queue_rotation: rotation(75, 256),
-            claim_rotation: rotation(60, 64),
-            retention: RetentionPolicy::default(),
-            promote_limit: 1_000,
-            rescue_page: 500,
-            turn: Duration::from_secs(1),
-        }
-    }
-}
-
-impl MaintenanceConfig {
-    /// How often `task` runs.
-    pub fn every(&self, task: Task) -> Duration {
-        match task {
-            Task::Promote => self.promote_every,
-            Task::Rescue => self.rescue_every,
-            Task::Rings => self.rings_every,
-            _ => self.tidy_every,
-        }
-    }
-
-    pub(crate) fn check(&self) -> Result<(), BadInput> {
-        const SHORTEST: Duration = Duration::from_millis(10);
-        if let Some(task) = Task::ALL.into_iter().find(|&task| self.every(task) < SHORTEST) {
-            let problem = format!("{:?} of task {} is below {SHORTEST:?}", self.every(task), task.as_str());
-            return Err(BadInput::new("maintenance interval", problem));
-        }
-        if self.promote_limit == 0 || self.rescue_page == 0 {
-            return Err(BadInput::new("maintenance limit", "promote_limit and rescue_page must be at least 1"));
-        }
-        Ok(())
-    }
-}
+use crate::backoff::{Trouble, varied};
+use crate::call::bounded;
+use crate::maintenance_config::MaintenanceConfig;
+use crate::settings::Settings;
 
 /// What one [`Maintenance::tick`] did.
 #[derive(Debug, Default)]
@@ -90,7 +21,7 @@ pub struct TickReport {
     pub ran: Vec<Task>,
     /// Tasks that another process has done lately.
     pub not_due: Vec<Task>,
-    /// Tasks that failed, or that the budget cut off.
+    /// Steps that failed, by their task. The other steps were done all the same.
     pub failed: Vec<(Task, StoreError)>,
     /// Jobs that became ready.
     pub promoted: usize,
@@ -111,16 +42,190 @@ pub struct TickReport {
 /// a scheduled function.
 #[derive(Clone)]
 pub struct Maintenance {
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) instance: InstanceId,
-    pub(crate) config: Arc<MaintenanceConfig>,
+    store: Arc<dyn Store>,
+    instance: InstanceId,
+    config: Arc<MaintenanceConfig>,
+    call_timeout: Duration,
+}
+
+impl Maintenance {
+    /// The rings that exist in every store and are turned here. Leases have their own life cycle.
+    const RINGS: [RingKind; 2] = [RingKind::Queue, RingKind::Claim];
+
+    /// Maintenance of `store` under a fresh instance name.
+    ///
+    /// # Errors
+    ///
+    /// [`BadInput`](awa_core::BadInput) with the setting at fault.
+    pub fn new(store: Arc<dyn Store>, config: MaintenanceConfig) -> Result<Self, awa_core::BadInput> {
+        config.check()?;
+        let call_timeout = Duration::from_secs(30);
+        Ok(Self { store, instance: InstanceId(rand::random()), config: Arc::new(config), call_timeout })
+    }
+
+    /// The same under another instance name.
+    ///
+    /// Only a process that the store has seen alive for the staleness time may rescue others' attempts. A function that
+    /// starts anew for each tick should therefore keep its name, and be called more often than that.
+    #[must_use]
+    pub fn with_instance(mut self, instance: InstanceId) -> Self {
+        self.instance = instance;
+        self
+    }
+
+    /// The maintenance of a worker, under its name and with its staleness time and retry policy.
+    pub(crate) fn of_worker(store: Arc<dyn Store>, instance: InstanceId, settings: &Settings) -> Self {
+        let Settings { staleness, retry, call_timeout, .. } = *settings;
+        let config = MaintenanceConfig { staleness, retry, ..settings.maintenance.clone() };
+        Self { store, instance, config: Arc::new(config), call_timeout }
+    }
+
+    /// Does every task whose turn it is once, and goes on with those that have more to do for as long as `budget`
+    /// allows. Failures are in the report; one task or step that fails stops no other.
+    pub async fn tick(&self, budget: Duration) -> TickReport {
+        let until = Instant::now() + budget;
+        let mut report = TickReport::default();
+        let beat = bounded("beat", self.call_timeout, self.store.beat(self.instance, self.config.staleness));
+        if let Err(error) = beat.await {
+            report.failed.push((Task::Rescue, error));
+        }
+        for task in Task::ALL {
+            self.take_turn(task, until, &mut report).await;
+        }
+        report
+    }
+
+    /// Runs one task for ever, whenever it is this process's turn.
+    pub(crate) async fn run(self, task: Task) {
+        let every = self.config.every(task);
+        let mut trouble = Trouble::default();
+        loop {
+            sleep(varied(every)).await;
+            let mut report = TickReport::default();
+            self.take_turn(task, Instant::now() + self.config.turn, &mut report).await;
+            self.announce(task, &report);
+            match report.failed.pop() {
+                None => {
+                    if let Some(failures) = trouble.over() {
+                        info!(task = task.as_str(), failures, "maintenance goes through again");
+                    }
+                }
+                Some((_, error)) => {
+                    if let Some(failures) = trouble.failed() {
+                        warn!(task = task.as_str(), %error, failures, "maintenance failed; it is repeated");
+                    }
+                }
+            }
+        }
+    }
+
+    async fn take_turn(&self, task: Task, until: Instant, report: &mut TickReport) {
+        let turn = self.store.try_tick(task, self.config.every(task));
+        match bounded("try_tick", self.call_timeout, turn).await {
+            Ok(false) => report.not_due.push(task),
+            Err(error) => report.failed.push((task, error)),
+            Ok(true) => {
+                let failures = report.failed.len();
+                match task {
+                    Task::Promote => self.promote(until, report).await,
+                    Task::Rescue => self.rescue(until, report).await,
+                    Task::Rings => self.turn_rings(report).await,
+                    _ => {
+                        let tidied = bounded("tidy", self.call_timeout, self.store.tidy()).await;
+                        note(task, tidied, report);
+                    }
+                }
+                if report.failed.len() == failures {
+                    report.ran.push(task);
+                }
+            }
+        }
+    }
+
+    async fn promote(&self, until: Instant, report: &mut TickReport) {
+        loop {
+            let step = bounded("promote", self.call_timeout, self.store.promote(self.config.promote_limit)).await;
+            let Some(promoted) = note(Task::Promote, step, report) else { return };
+            report.promoted += promoted.jobs;
+            if !promoted.more || promoted.jobs == 0 {
+                return;
+            }
+            if Instant::now() >= until {
+                report.more = true;
+                return;
+            }
+        }
+    }
+
+    async fn rescue(&self, until: Instant, report: &mut TickReport) {
+        let config = &self.config;
+        let request = RescueRequest { rescuer: self.instance, staleness: config.staleness, page: config.rescue_page };
+        loop {
+            let step = bounded("rescue", self.call_timeout, self.store.rescue(&request, &config.retry)).await;
+            let Some(rescued) = note(Task::Rescue, step, report) else { return };
+            report.rescued.extend(rescued.attempts);
+            if !rescued.more {
+                return;
+            }
+            if Instant::now() >= until {
+                report.more = true;
+                return;
+            }
+        }
+    }
+
+    /// Rotates first, so that what was sealed can be drained, and what was drained be emptied, in the same turn.
+    async fn turn_rings(&self, report: &mut TickReport) {
+        let (limit, config) = (self.call_timeout, &self.config);
+        for ring in Self::RINGS {
+            let policy = if ring == RingKind::Queue { &config.queue_rotation } else { &config.claim_rotation };
+            let step = bounded("rotate", limit, self.store.rotate(ring, policy)).await;
+            if let Some(Rotated::Opened(slot, generation) | Rotated::Repaired(slot, generation)) =
+                note(Task::Rings, step, report)
+            {
+                report.rotated += 1;
+                debug!(%ring, %slot, %generation, "ring moved on");
+            }
+        }
+        let step = bounded("drain", limit, self.store.drain()).await;
+        note(Task::Rings, step, report);
+        for ring in Self::RINGS {
+            let step = bounded("prune", limit, self.store.prune(ring, &config.retention)).await;
+            for slot in note(Task::Rings, step, report).unwrap_or_default() {
+                match slot.kept {
+                    None => report.pruned += 1,
+                    Some(reason) => debug!(%ring, slot = %slot.slot, ?reason, "ring slot kept"),
+                }
+            }
+        }
+    }
+
+    fn announce(&self, task: Task, report: &TickReport) {
+        for attempt in &report.rescued {
+            warn!(
+                job = attempt.job.get(), queue = %attempt.queue, run_lease = attempt.run_lease.get(),
+                exhausted = attempt.exhausted, deadline = attempt.deadline,
+                "attempt rescued: its worker is gone, or its deadline is over"
+            );
+        }
+        if report.promoted + report.pruned + report.rotated > 0 {
+            let TickReport { promoted, pruned, rotated, .. } = report;
+            debug!(task = task.as_str(), instance = %self.instance, promoted, pruned, rotated, "maintenance turn");
+        }
+    }
 }
 
 impl fmt::Debug for Maintenance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Maintenance")
+            .field("store", &self.store.describe())
             .field("instance", &self.instance)
             .field("config", &self.config)
             .finish_non_exhaustive()
     }
+}
+
+/// The answer of a step; a failure goes into the report.
+fn note<T>(task: Task, step: Result<T, StoreError>, report: &mut TickReport) -> Option<T> {
+    step.map_err(|error| report.failed.push((task, error))).ok()
 }

@@ -6,7 +6,7 @@ use awa_core::BadInput;
 use awa_core::retry::RetryPolicy;
 use awa_core::store::BatchLimit;
 
-use crate::maintenance::MaintenanceConfig;
+use crate::maintenance_config::MaintenanceConfig;
 
 /// See the module; each is documented on the builder's method.
 #[derive(Clone, Debug)]
