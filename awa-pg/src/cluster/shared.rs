@@ -6,6 +6,7 @@
 //! looks for registered processes a last time. So one of the two sees the other.
 
 use std::fs::{self, DirBuilder, File};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -27,7 +28,8 @@ use super::{ClusterOptions, Durability};
 #[derive(Debug)]
 pub struct TestServer {
     endpoint: Endpoint,
-    entry: PathBuf,
+    /// A folder that lasts as long as the server is used, for the lock on templates.
+    locks: PathBuf,
 }
 
 impl TestServer {
@@ -41,7 +43,7 @@ impl TestServer {
             return Ok(server);
         }
         let server = match env::var("AWA_TEST_DATABASE_URL") {
-            Ok(url) => Self { endpoint: Endpoint::of_url(&url)?, entry: own_entry(EXTERNAL)? },
+            Ok(url) => Self { endpoint: Endpoint::of_url(&url)?, locks: own_entry(EXTERNAL)? },
             Err(_) => Self::of_run(&run_key())?,
         };
         Ok(SERVER.get_or_init(|| server))
@@ -80,7 +82,7 @@ impl TestServer {
         prepare: impl FnOnce(&str) -> Result<(), Box<dyn std::error::Error + Send + Sync>>,
     ) -> Result<TestDatabase, ClusterError> {
         let template = format!("awa_template_{name}");
-        let lock = lock_file(&self.entry)?;
+        let lock = lock_file(&self.locks)?;
         if !self.endpoint.has_database(&template)? {
             // The final name appears only when the content is complete, also when this process is killed meanwhile.
             let unfinished = format!("{template}_unfinished");
@@ -99,11 +101,11 @@ impl TestServer {
         let binaries = Binaries::find()?;
         let entry = own_entry(key)?;
         let _lock = lock_file(&entry)?;
-        let port = match running(&entry) {
-            Some(port) => port,
+        let (port, locks) = match running(&entry) {
+            Some(server) => server,
             None => start(&binaries, &entry)?,
         };
-        Ok(Self { endpoint: Endpoint::local(port, &binaries)?, entry })
+        Ok(Self { endpoint: Endpoint::local(port, &binaries)?, locks })
     }
 }
 
@@ -127,61 +129,66 @@ fn runner() -> u32 {
 fn own_entry(key: &str) -> Result<PathBuf, ClusterError> {
     let user = rustix::process::geteuid().as_raw();
     let path = env::temp_dir().join(format!("awa-pg-run-{user}-{key}"));
-    match DirBuilder::new().mode(0o700).create(&path) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(ClusterError::file("creating", path)(error)),
-        _ => {
-            let found = fs::symlink_metadata(&path).map_err(ClusterError::file("reading", &path))?;
-            if found.is_dir() && found.uid() == user { Ok(path) } else { Err(ClusterError::NotOurs { path }) }
-        }
-    }
+    let found = in_entry(&path, || fs::symlink_metadata(&path))?;
+    if found.is_dir() && found.uid() == user { Ok(path) } else { Err(ClusterError::NotOurs { path }) }
 }
 
-/// Locks the entry until the file is closed. The watchdog of an ended server may remove the entry meanwhile, so the
-/// lock counts only on the file that is there afterwards.
-fn lock_file(entry: &Path) -> Result<File, ClusterError> {
-    /// More ends of servers in a row than that do not happen while one process waits.
-    const MAX_TRIES: usize = 100;
-    let path = entry.join("lock");
-    for _ in 0..MAX_TRIES {
-        let own = DirBuilder::new().mode(0o700).recursive(true).create(entry);
-        own.map_err(ClusterError::file("creating", entry))?;
-        let file = match File::create(&path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            Err(error) => return Err(ClusterError::file("creating", path)(error)),
-        };
+/// Locks a folder until the file is closed. The watchdog of an ended server may remove its run's entry meanwhile, so
+/// the lock counts only on the file that is there afterwards.
+fn lock_file(folder: &Path) -> Result<File, ClusterError> {
+    let path = folder.join("lock");
+    for _ in 0..MAX_REMOVALS {
+        let file = in_entry(folder, || File::create(&path))?;
         file.lock().map_err(ClusterError::file("locking", &path))?;
         let locked = file.metadata().map_err(ClusterError::file("reading", &path))?;
         if fs::metadata(&path).is_ok_and(|there| there.ino() == locked.ino()) {
             return Ok(file);
         }
     }
-    Err(ClusterError::NotOurs { path })
+    Err(ClusterError::file("locking", path)(io::ErrorKind::Interrupted.into()))
 }
 
-/// Registers with the running server of the entry and gives its port.
-fn running(entry: &Path) -> Option<u16> {
+/// How often an entry may vanish while one process works with it.
+const MAX_REMOVALS: usize = 100;
+
+/// Uses something in an entry, and makes the entry again when the watchdog of an ended server removes it meanwhile. In the
+/// worst case two processes then publish two servers, and each goes on with its own.
+fn in_entry<T>(entry: &Path, action: impl Fn() -> io::Result<T>) -> Result<T, ClusterError> {
+    let mut failure = io::Error::from(io::ErrorKind::NotFound);
+    for _ in 0..MAX_REMOVALS {
+        let folder = DirBuilder::new().mode(0o700).recursive(true).create(entry);
+        folder.map_err(ClusterError::file("creating", entry))?;
+        match action() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => failure = error,
+            outcome => return outcome.map_err(ClusterError::file("using", entry)),
+        }
+    }
+    Err(ClusterError::file("using", entry)(failure))
+}
+
+/// Registers with the running server of the entry and gives its port and folder.
+fn running(entry: &Path) -> Option<(u16, PathBuf)> {
     let path = PathBuf::from(fs::read_to_string(entry.join("current")).ok()?);
     folder::register(&path).ok()?;
-    let port = fs::read_to_string(path.join(READY)).ok().and_then(|port| port.parse().ok());
-    if port.is_none() {
-        folder::unregister(&path);
+    if let Some(port) = fs::read_to_string(path.join(READY)).ok().and_then(|port| port.parse().ok()) {
+        return Some((port, path));
     }
-    port
+    folder::unregister(&path);
+    None
 }
 
 /// The file that holds the port of a server that may be used.
 const READY: &str = "ready";
 
-fn start(binaries: &Binaries, entry: &Path) -> Result<u16, ClusterError> {
+fn start(binaries: &Binaries, entry: &Path) -> Result<(u16, PathBuf), ClusterError> {
     let user = ServerUser::for_this_process()?;
     let path = folder::create_shared(user.as_ref(), runner(), entry)?;
     let options = ClusterOptions { durability: Durability::Relaxed, settings: Vec::new() };
     let postmaster = Postmaster::create(binaries, user, &path, &options)?;
     let port = postmaster.port();
-    let write = |file: PathBuf, text: &str| fs::write(&file, text).map_err(ClusterError::file("writing", file));
-    write(path.join(READY), &port.to_string())?;
-    write(entry.join("current"), &path.to_string_lossy())?;
+    let ready = path.join(READY);
+    fs::write(&ready, port.to_string()).map_err(ClusterError::file("writing", ready))?;
+    in_entry(entry, || fs::write(entry.join("current"), path.as_os_str().as_bytes()))?;
     postmaster.leave_running();
-    Ok(port)
+    Ok((port, path))
 }

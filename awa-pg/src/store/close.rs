@@ -1,0 +1,242 @@
+//! Ending attempts: plain completions by ranges, everything else one by one, each in one statement.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use awa_core::attempt::{AttemptEnd, Closure, ClosureAnswer, Receipt};
+use awa_core::error::{StoreError, StoreErrorKind};
+use awa_core::id::{BatchId, Nonce, ReceiptId, Slot};
+use awa_core::receipt::ReceiptSet;
+
+use super::clock::micros_of;
+use super::{PgStore, undecodable};
+use crate::session::PgError;
+use crate::value::{Param, types};
+
+const OPERATION: &str = "close";
+
+/// The numbers of the table `attempt_outcomes`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(i16)]
+pub(super) enum Outcome {
+    Completed = 1,
+    Retried = 2,
+    Snoozed = 3,
+    Failed = 4,
+    Cancelled = 5,
+    Released = 6,
+    StaleRescued = 7,
+    DeadlineExpired = 8,
+}
+
+/// How one attempt ends, as the function `end_attempts` takes it.
+#[derive(Debug, Clone)]
+pub(super) struct Ending {
+    pub(super) claim_slot: Slot,
+    pub(super) nonce: Nonce,
+    pub(super) receipt: ReceiptId,
+    pub(super) outcome: Outcome,
+    pub(super) route: &'static str,
+    pub(super) delay_us: Option<i64>,
+    pub(super) text: Option<String>,
+    pub(super) result: Option<String>,
+}
+
+impl PgStore {
+    /// See [`Consumer::close`](awa_core::store::Consumer::close).
+    pub async fn close(&self, closures: &[Closure]) -> Result<Vec<ClosureAnswer>, StoreError> {
+        let mut asked = HashSet::with_capacity(closures.len());
+        let (mut plain, mut others) = (BTreeMap::<(Slot, BatchId, Nonce), Vec<ReceiptId>>::new(), Vec::new());
+        for closure in closures.iter().filter(|closure| asked.insert(closure.receipt.id)) {
+            let receipt = closure.receipt;
+            match &closure.end {
+                AttemptEnd::Complete => {
+                    plain.entry((receipt.claim_slot, receipt.id.batch(), receipt.nonce)).or_default().push(receipt.id);
+                }
+                end => others.push(ending(receipt, end)?),
+            }
+        }
+        let mut answers = HashMap::with_capacity(closures.len());
+        let plain: Vec<_> = plain.into_iter().map(|(key, ids)| (key, ids.into_iter().collect::<ReceiptSet>())).collect();
+        self.complete(&plain, &mut answers).await?;
+        self.end(&others, &mut answers).await?;
+        // Of several closures of one attempt in one call, the first is the one that was carried out.
+        Ok(closures
+            .iter()
+            .map(|closure| answers.remove(&closure.receipt.id).unwrap_or(ClosureAnswer::Stale))
+            .collect())
+    }
+
+    /// Ends whole batches or parts of them well, all in one statement; when somebody is in the way, in halves.
+    async fn complete(
+        &self,
+        groups: &[((Slot, BatchId, Nonce), ReceiptSet)],
+        answers: &mut HashMap<ReceiptId, ClosureAnswer>,
+    ) -> Result<(), StoreError> {
+        let mut waiting = vec![groups.to_vec()];
+        while let Some(groups) = waiting.pop() {
+            if groups.is_empty() {
+                continue;
+            }
+            match self.try_complete(&groups).await {
+                Ok(closed) => answers.extend(closed.into_iter().map(|id| (id, ClosureAnswer::Closed))),
+                Err(Failed::Contended) => match halves(groups) {
+                    Ok(halves) => waiting.extend(halves),
+                    Err(id) => drop(answers.insert(id, ClosureAnswer::Contended)),
+                },
+                Err(Failed::Other(error)) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    async fn try_complete(&self, groups: &[((Slot, BatchId, Nonce), ReceiptSet)]) -> Result<Vec<ReceiptId>, Failed> {
+        let texts: Vec<String> = groups.iter().map(|(_, receipts)| receipts.to_string()).collect();
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let params = [
+            Param::I16s(groups.iter().map(|((slot, ..), _)| i16::from(slot.0)).collect()),
+            Param::I64s(groups.iter().map(|((_, batch, _), _)| batch.0).collect()),
+            Param::I64s(groups.iter().map(|((.., nonce), _)| nonce.0).collect()),
+            Param::Texts(Cow::Borrowed(&texts)),
+            self.clock.param(),
+        ];
+        let rows = self.try_call(self.sql.statement("claims/complete"), &params).await.map_err(Failed::of)?;
+        let mut closed = Vec::new();
+        for row in &rows {
+            let text = row.text(1).map_err(undecodable(OPERATION)).map_err(Failed::Other)?;
+            closed.extend(receipts(text).map_err(Failed::Other)?.iter());
+        }
+        Ok(closed)
+    }
+
+    /// Ends attempts in any other way, all in one statement; when somebody is in the way, in halves.
+    pub(super) async fn end(
+        &self,
+        endings: &[Ending],
+        answers: &mut HashMap<ReceiptId, ClosureAnswer>,
+    ) -> Result<(), StoreError> {
+        let mut waiting = vec![endings];
+        while let Some(endings) = waiting.pop() {
+            if endings.is_empty() {
+                continue;
+            }
+            match self.try_end(endings).await {
+                Ok(closed) => answers.extend(closed.into_iter().map(|id| (id, ClosureAnswer::Closed))),
+                Err(Failed::Contended) if endings.len() == 1 => {
+                    answers.insert(endings[0].receipt, ClosureAnswer::Contended);
+                }
+                Err(Failed::Contended) => {
+                    let (left, right) = endings.split_at(endings.len() / 2);
+                    waiting.extend([left, right]);
+                }
+                Err(Failed::Other(error)) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    async fn try_end(&self, endings: &[Ending]) -> Result<Vec<ReceiptId>, Failed> {
+        let routes: Vec<&str> = endings.iter().map(|ending| ending.route).collect();
+        let texts: Vec<Option<&str>> = endings.iter().map(|ending| ending.text.as_deref()).collect();
+        let results: Vec<Option<&str>> = endings.iter().map(|ending| ending.result.as_deref()).collect();
+        let params = [
+            Param::I16s(endings.iter().map(|ending| i16::from(ending.claim_slot.0)).collect()),
+            Param::I64s(endings.iter().map(|ending| ending.nonce.0).collect()),
+            Param::I64s(endings.iter().map(|ending| ending.receipt.get()).collect()),
+            Param::I16s(endings.iter().map(|ending| ending.outcome as i16).collect()),
+            Param::Texts(Cow::Borrowed(&routes)),
+            Param::OptI64s(endings.iter().map(|ending| ending.delay_us).collect()),
+            Param::OptTexts(Cow::Borrowed(&texts)),
+            if results.iter().any(Option::is_some) {
+                Param::opt_jsons(results.as_slice())
+            } else {
+                Param::Null(types::JSON_ARRAY)
+            },
+            self.clock.param(),
+        ];
+        let rows = self.try_call(self.sql.statement("claims/end"), &params).await.map_err(Failed::of)?;
+        let read = |row: &crate::value::Row| row.i64(0).map_err(undecodable(OPERATION)).map_err(Failed::Other);
+        rows.iter().map(|row| read(row).and_then(|raw| receipt(raw).map_err(Failed::Other))).collect()
+    }
+}
+
+/// Why a statement closed nothing.
+enum Failed {
+    /// Somebody is closing one of its attempts in an open transaction.
+    Contended,
+    /// Anything else.
+    Other(StoreError),
+}
+
+impl Failed {
+    fn of(error: PgError) -> Self {
+        if error.kind() == StoreErrorKind::Contended {
+            Self::Contended
+        } else {
+            Self::Other(error.into_store_error(OPERATION))
+        }
+    }
+}
+
+type Group = ((Slot, BatchId, Nonce), ReceiptSet);
+
+/// The same work in two parts, or the one receipt that it consists of.
+fn halves(groups: Vec<Group>) -> Result<[Vec<Group>; 2], ReceiptId> {
+    if groups.len() > 1 {
+        let mut left = groups;
+        let right = left.split_off(left.len() / 2);
+        return Ok([left, right]);
+    }
+    let [(key, receipts)] = <[Group; 1]>::try_from(groups).expect("there is one group");
+    let ids: Vec<ReceiptId> = receipts.iter().collect();
+    if let [id] = ids[..] {
+        return Err(id);
+    }
+    let (left, right) = ids.split_at(ids.len() / 2);
+    Ok([left, right].map(|part| vec![(key, part.iter().copied().collect())]))
+}
+
+fn ending(receipt: Receipt, end: &AttemptEnd) -> Result<Ending, StoreError> {
+    let of = |outcome, route, delay_us, text: Option<&str>, result: Option<&str>| Ending {
+        claim_slot: receipt.claim_slot,
+        nonce: receipt.nonce,
+        receipt: receipt.id,
+        outcome,
+        route,
+        delay_us,
+        text: text.map(str::to_owned),
+        result: result.map(str::to_owned),
+    };
+    Ok(match end {
+        AttemptEnd::Complete => of(Outcome::Completed, "completed", None, None, None),
+        AttemptEnd::CompleteWith { result } => {
+            of(Outcome::Completed, "completed", None, None, Some(result.as_str()))
+        }
+        AttemptEnd::Retry { delay, error } => {
+            of(Outcome::Retried, "deferred", Some(micros_of(*delay)), Some(error.as_str()), None)
+        }
+        AttemptEnd::Snooze { delay } => of(Outcome::Snoozed, "deferred", Some(micros_of(*delay)), None, None),
+        AttemptEnd::Release { delay } => of(Outcome::Released, "deferred", Some(micros_of(*delay)), None, None),
+        AttemptEnd::Fail { error } => of(Outcome::Failed, "dead", None, Some(error.as_str()), None),
+        AttemptEnd::Cancel { reason } => of(Outcome::Cancelled, "cancelled", None, Some(reason.as_str()), None),
+        other => {
+            return Err(StoreError::new(
+                StoreErrorKind::Refused,
+                OPERATION,
+                format!("this store cannot end an attempt by {other:?}; nothing of the call was carried out"),
+            ));
+        }
+    })
+}
+
+fn corrupt(what: String) -> StoreError {
+    StoreError::new(StoreErrorKind::Corrupt, OPERATION, what)
+}
+
+pub(super) fn receipt(raw: i64) -> Result<ReceiptId, StoreError> {
+    ReceiptId::from_raw(raw).ok_or_else(|| corrupt(format!("{raw} is no receipt; nothing was guessed")))
+}
+
+pub(super) fn receipts(text: &str) -> Result<ReceiptSet, StoreError> {
+    text.parse().map_err(|error| corrupt(format!("{error}; nothing was guessed")))
+}

@@ -1,0 +1,156 @@
+//! Enqueue: one statement for a whole batch, in a transaction of its own or in the caller's.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use awa_core::error::StoreError;
+use awa_core::id::JobId;
+use awa_core::job::{Enqueued, NewJob, RunAt};
+use awa_core::time::Timestamp;
+
+use super::clock::micros_of;
+use super::{Clock, PgStore, only_row, undecodable};
+use crate::session::{PgError, Session};
+use crate::sql::Sql;
+use crate::value::{Param, Row, types};
+
+const OPERATION: &str = "enqueue";
+/// Jobs of one statement. Larger calls are cut, so that no statement becomes a burden; a call outside the caller's own
+/// transaction is refused above it, because it promises all or none.
+const MAX_JOBS_PER_STATEMENT: usize = 10_000;
+
+impl PgStore {
+    /// See [`Producer::enqueue`](awa_core::store::Producer::enqueue).
+    pub async fn enqueue(&self, jobs: &[NewJob]) -> Result<Vec<Enqueued>, StoreError> {
+        if jobs.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut session = self.pool.session().await.map_err(|error| error.into_store_error(OPERATION))?;
+        if jobs.len() <= MAX_JOBS_PER_STATEMENT {
+            return enqueue_on(session.as_mut(), &self.sql, &self.clock, jobs).await;
+        }
+        let refused = |error: PgError| error.into_store_error(OPERATION);
+        let limits = crate::session::TransactionLimits::default();
+        let mut transaction = crate::session::Transaction::begin(session.as_mut(), &limits).await.map_err(refused)?;
+        match enqueue_on(transaction.session(), &self.sql, &self.clock, jobs).await {
+            Ok(answers) => transaction.commit().await.map(|()| answers).map_err(refused),
+            Err(error) => {
+                transaction.rollback().await.map_err(refused)?;
+                Err(error)
+            }
+        }
+    }
+}
+
+/// Enqueues on a session, in whatever transaction it is in. The shared body of every driver's enqueue in the caller's
+/// own transaction.
+///
+/// # Errors
+///
+/// As [`Producer::enqueue`](awa_core::store::Producer::enqueue). An error of the server leaves the caller's
+/// transaction aborted, as every error of PostgreSQL does; what Awa itself refuses is refused before a byte is sent,
+/// when the [`NewJob`] is made.
+pub async fn enqueue_on(
+    session: &mut dyn Session,
+    sql: &Sql,
+    clock: &Clock,
+    jobs: &[NewJob],
+) -> Result<Vec<Enqueued>, StoreError> {
+    let mut answers = Vec::with_capacity(jobs.len());
+    for chunk in jobs.chunks(MAX_JOBS_PER_STATEMENT) {
+        let columns = Columns::of(chunk);
+        let rows = session
+            .query(sql.statement("enqueue/enqueue"), &columns.params(clock))
+            .await
+            .map_err(|error| error.into_store_error(OPERATION))?;
+        let ids = only_row(OPERATION, &rows).and_then(|row: &Row| row.i64s(0).map_err(undecodable(OPERATION)))?;
+        debug_assert_eq!(ids.len(), chunk.len(), "the server answers each job with an id");
+        answers.extend(ids.into_iter().map(|id| Enqueued::Inserted(JobId(id))));
+    }
+    Ok(answers)
+}
+
+/// The jobs of one call as columns, each left out where all jobs have the same or none has any.
+struct Columns<'j> {
+    queues: Vec<&'j str>,
+    priorities: Vec<i16>,
+    lanes: Option<Vec<i16>>,
+    kinds: Vec<&'j str>,
+    args: Vec<&'j str>,
+    max_attempts: Vec<i16>,
+    metadata: Option<Vec<Option<&'j str>>>,
+    run_at: Option<Vec<Option<Timestamp>>>,
+    delays: Option<Vec<Option<i64>>>,
+}
+
+impl<'j> Columns<'j> {
+    fn of(jobs: &'j [NewJob]) -> Self {
+        let mut known: HashMap<(&str, i16), i16> = HashMap::new();
+        let (mut queues, mut priorities) = (Vec::new(), Vec::new());
+        let lanes: Vec<i16> = jobs
+            .iter()
+            .map(|job| {
+                let lane = (job.queue().as_str(), job.priority().get());
+                *known.entry(lane).or_insert_with(|| {
+                    queues.push(lane.0);
+                    priorities.push(lane.1);
+                    i16::try_from(queues.len()).expect("a statement has at most 10,000 lanes")
+                })
+            })
+            .collect();
+        let deferred = |job: &NewJob| job.run_at() != RunAt::Now;
+        Self {
+            lanes: (queues.len() > 1).then_some(lanes),
+            queues,
+            priorities,
+            kinds: uniform(jobs, |job| job.kind().as_str()),
+            args: jobs.iter().map(|job| job.args().as_str()).collect(),
+            max_attempts: uniform(jobs, |job| job.max_attempts().get()),
+            metadata: jobs
+                .iter()
+                .any(|job| job.metadata().is_some())
+                .then(|| jobs.iter().map(|job| job.metadata().map(awa_core::JsonText::as_str)).collect()),
+            run_at: jobs.iter().any(deferred).then(|| jobs.iter().map(|job| moment(job.run_at())).collect()),
+            delays: jobs.iter().any(deferred).then(|| jobs.iter().map(|job| delay(job.run_at())).collect()),
+        }
+    }
+
+    fn params<'p>(&'p self, clock: &Clock) -> [Param<'p>; 12] {
+        [
+            Param::Texts(Cow::Borrowed(&self.queues)),
+            Param::I16s(Cow::Borrowed(&self.priorities)),
+            Param::I16s(Cow::Owned(vec![0; self.queues.len()])),
+            self.lanes.as_deref().map_or(Param::Null(types::INT2_ARRAY), |lanes| Param::I16s(Cow::Borrowed(lanes))),
+            Param::Texts(Cow::Borrowed(&self.kinds)),
+            Param::jsons(self.args.as_slice()),
+            Param::I16s(Cow::Borrowed(&self.max_attempts)),
+            self.metadata.as_deref().map_or(Param::Null(types::JSON_ARRAY), Param::opt_jsons),
+            self.run_at
+                .as_deref()
+                .map_or(Param::Null(types::TIMESTAMPTZ_ARRAY), |at| Param::OptTimestamps(Cow::Borrowed(at))),
+            self.delays.as_deref().map_or(Param::Null(types::INT8_ARRAY), |us| Param::OptI64s(Cow::Borrowed(us))),
+            Param::Bool(true),
+            clock.param(),
+        ]
+    }
+}
+
+fn moment(run_at: RunAt) -> Option<Timestamp> {
+    match run_at {
+        RunAt::At(at) => Some(at),
+        _ => None,
+    }
+}
+
+fn delay(run_at: RunAt) -> Option<i64> {
+    match run_at {
+        RunAt::After(delay) => Some(micros_of(delay)),
+        _ => None,
+    }
+}
+
+/// One element when all jobs have the same, else one per job.
+fn uniform<'j, T: PartialEq + Copy>(jobs: &'j [NewJob], column: impl Fn(&'j NewJob) -> T) -> Vec<T> {
+    let first = column(&jobs[0]);
+    if jobs.iter().all(|job| column(job) == first) { vec![first] } else { jobs.iter().map(column).collect() }
+}
