@@ -78,8 +78,9 @@ impl Cluster {
     /// Makes a new data folder and starts a server on it; returns when it accepts connections, after one or two
     /// seconds.
     ///
-    /// It has the superuser `postgres`, encoding UTF-8, the C collation, 200 connections, 128 MB of shared buffers, 20 prepared
-    /// transactions, and listens on a free port of 127.0.0.1 and on a socket in its folder.
+    /// It has the superuser `postgres`, encoding UTF-8, the C collation, 200 connections, 128 MB of shared
+    /// buffers, 20 prepared transactions, and listens on a free port of 127.0.0.1 and on a socket in its
+    /// folder.
     #[expect(clippy::needless_pass_by_value, reason = "options are made for one server")]
     pub fn start(options: ClusterOptions) -> Result<Self, ClusterError> {
         let binaries = Binaries::find()?;
@@ -125,8 +126,8 @@ impl Cluster {
         self.folder.path()
     }
 
-    /// Runs a script by `psql`, statement by statement until one fails, and returns what the queries printed: a line per row, columns
-    /// parted by `|`, without the last line end.
+    /// Runs a script by `psql`, statement by statement until one fails, and returns what the queries printed:
+    /// a line per row, columns parted by `|`, without the last line end.
     pub fn psql(&self, database: &str, sql: &str) -> Result<String, ClusterError> {
         self.endpoint.psql(database, sql)
     }

@@ -35,7 +35,7 @@ impl SchemaName {
         }
         if name.len() > MAX_SCHEMA_NAME_BYTES {
             return refused(format!(
-                "the name of the schema has {} bytes, and PostgreSQL keeps only {MAX_SCHEMA_NAME_BYTES}; choose a shorter one",
+                "the name of the schema has {} bytes, PostgreSQL keeps only {MAX_SCHEMA_NAME_BYTES}; shorten it",
                 name.len()
             ));
         }

@@ -118,6 +118,11 @@ impl Sql {
         statement.unwrap_or_else(|| panic!("the ring of sql/statements/{name}.sql has no slot {slot}"))
     }
 
+    /// All statements, those of a template by slot.
+    pub fn statements(&self) -> impl Iterator<Item = &Statement> {
+        self.statements.values().flat_map(Rendered::as_slice)
+    }
+
     /// The names of all statements, sorted.
     pub fn statement_names(&self) -> Vec<&'static str> {
         let mut names: Vec<_> = self.statements.keys().copied().collect();

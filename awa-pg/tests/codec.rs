@@ -196,7 +196,8 @@ fn a_name_is_quoted_so_that_the_server_reads_the_same_name_everywhere() {
                  EXECUTE 'SELECT n + 1 FROM {identifier}.t' INTO v_n;\n\
                  RETURN v_n::text || v_row.n::text || {literal};\n\
              END $f$;\n\
-             SELECT {identifier}.f() = '87' || {literal}, nspname = {literal}, encode(convert_to(nspname, 'UTF8'), 'hex')\n\
+             SELECT {identifier}.f() = '87' || {literal}, nspname = {literal},\n\
+                 encode(convert_to(nspname, 'UTF8'), 'hex')\n\
              FROM pg_namespace WHERE nspname = {literal};\n\
              DROP SCHEMA {identifier} CASCADE;\n"
         );

@@ -11,8 +11,8 @@ use super::server_user::ServerUser;
 
 /// The watcher of a folder: stops the server in it and removes it when its users are gone, however they ended.
 ///
-/// It is a shell process, because a thread or a destructor does not survive a kill, and asking the kernel for a signal at the
-/// owner's death needs unsafe code between fork and exec.
+/// It is a shell process, because a thread or a destructor does not survive a kill, and asking the kernel for a
+/// signal at the owner's death needs unsafe code between fork and exec.
 const WATCHDOG: &str = include_str!("watchdog.sh");
 
 /// The folder of a server of one's own.

@@ -151,8 +151,8 @@ fn lock_file(folder: &Path) -> Result<File, ClusterError> {
 /// How often an entry may vanish while one process works with it.
 const MAX_REMOVALS: usize = 100;
 
-/// Uses something in an entry, and makes the entry again when the watchdog of an ended server removes it meanwhile. In the
-/// worst case two processes then publish two servers, and each goes on with its own.
+/// Uses something in an entry, and makes the entry again when the watchdog of an ended server removes it meanwhile.
+/// In the worst case two processes then publish two servers, and each goes on with its own.
 fn in_entry<T>(entry: &Path, action: impl Fn() -> io::Result<T>) -> Result<T, ClusterError> {
     let mut failure = io::Error::from(io::ErrorKind::NotFound);
     for _ in 0..MAX_REMOVALS {

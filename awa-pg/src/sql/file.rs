@@ -67,8 +67,8 @@ pub struct Object {
     pub slot: Option<u8>,
     /// The SQL.
     pub text: String,
-    /// The hash of the SQL, which also changes with the schema's name and, where it matters, with the rings: what was created
-    /// from another text is to be created again.
+    /// The hash of the SQL, which also changes with the schema's name and, where it matters, with the rings:
+    /// what was created from another text is to be created again.
     pub hash: ContentHash,
 }
 

@@ -81,7 +81,8 @@ fn a_block_is_repeated_for_every_slot_and_its_markers_vanish() {
 
 #[test]
 fn blocks_of_different_rings_nest_and_name_their_slots() {
-    let text = "-- each claim slot:\n-- each queue slot:\nc0/*claim slot*/ q0/*queue slot*/ 0/*slot*/\n-- end each\n0/*slot*/\n-- end each\n";
+    let text = "-- each claim slot:\n-- each queue slot:\nc0/*claim slot*/ q0/*queue slot*/ 0/*slot*/\n-- end each\n\
+                0/*slot*/\n-- end each\n";
     assert_eq!(rendered(text), "c0 q0 0\nc0 q1 1\nc0 q2 2\n0\nc1 q0 0\nc1 q1 1\nc1 q2 2\n1\n");
     let template = "-- per slot of: claim ring\n-- each queue slot:\n0/*claim slot*/.0/*slot*/\n-- end each\n";
     let second = render_for("s", "objects/x", template).unwrap().remove(1);

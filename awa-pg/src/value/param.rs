@@ -12,8 +12,8 @@ use super::types::{self, PgType};
 /// One parameter of a statement, owned or borrowed.
 ///
 /// Build it with `Param::from` (also from `Option`, slices and vectors of plain and of optional values) or, for
-/// `json`, with [`Param::json`], [`Param::jsons`] and [`Param::opt_jsons`]. A NULL carries its type, so that the server never has to
-/// guess one.
+/// `json`, with [`Param::json`], [`Param::jsons`] and [`Param::opt_jsons`]. A NULL carries its type, so that the
+/// server never has to guess one.
 ///
 /// ```
 /// use awa_pg::value::{Param, types};

@@ -55,7 +55,10 @@ round_trips! {
 
 proptest! {
     #[test]
-    fn texts_come_back_as_they_were_sent(owned in vec(any::<String>(), 0..9), sparse in vec(option::of(any::<String>()), 0..9)) {
+    fn texts_come_back_as_they_were_sent(
+        owned in vec(any::<String>(), 0..9),
+        sparse in vec(option::of(any::<String>()), 0..9),
+    ) {
         let texts: Vec<&str> = owned.iter().map(String::as_str).collect();
         let row = echoed(&Param::from(&texts));
         prop_assert_eq!(row.texts(0).unwrap(), owned.clone());
@@ -108,7 +111,10 @@ proptest! {
     }
 
     #[test]
-    fn a_shortened_array_is_refused(values in vec(option::of(any::<i64>()), 1..9), cut in any::<prop::sample::Index>()) {
+    fn a_shortened_array_is_refused(
+        values in vec(option::of(any::<i64>()), 1..9),
+        cut in any::<prop::sample::Index>(),
+    ) {
         let mut bytes = Vec::new();
         Param::from(&values).encode(&mut bytes);
         bytes.truncate(cut.index(bytes.len()));
