@@ -91,8 +91,9 @@ impl Drop for Runner {
 impl Executor {
     /// Runs one attempt to its end, which it leaves in the outbox.
     async fn run(&self, attempt: &Arc<Attempt>) {
-        if let Some(reason_not_to_start) = self.refuse_to_start(attempt) {
-            self.end(attempt, reason_not_to_start);
+        if is_too_late(attempt) {
+            // It was never tried, so it is not charged.
+            self.end(attempt, AttemptEnd::Release { delay: Duration::ZERO });
             return;
         }
         let Some(handler) = self.handlers.find(&attempt.job.kind) else {
@@ -164,13 +165,6 @@ impl Executor {
         }
     }
 
-    /// The end of an attempt that waited for its seat until there was no use in starting it.
-    fn refuse_to_start(&self, attempt: &Attempt) -> Option<AttemptEnd> {
-        let deadline_over = attempt.deadline.is_some_and(|deadline| deadline.at <= Instant::now());
-        // It was never tried, so it is not charged.
-        (deadline_over || attempt.cancelled().is_some()).then_some(AttemptEnd::Release { delay: Duration::ZERO })
-    }
-
     fn release_unknown(&self, attempt: &Attempt) {
         let kind = &attempt.job.kind;
         self.counters.add_unknown_kind();
@@ -224,4 +218,9 @@ impl Executor {
 
     /// So many kinds are remembered as warned of; those beyond are released in silence.
     const MAX_WARNED: usize = 1_000;
+}
+
+/// Whether there is no use any more in starting an attempt that waited for its seat.
+fn is_too_late(attempt: &Attempt) -> bool {
+    attempt.cancelled().is_some() || attempt.deadline.is_some_and(|deadline| deadline.at <= Instant::now())
 }

@@ -7,9 +7,6 @@
 //! | what a handler gets and returns | [`JobContext`], [`Outcome`], [`JobError`], [`Fatal`] |
 //! | keeping a store in order without a worker | [`Maintenance`] |
 
-#[cfg(test)]
-extern crate self as awa_runtime;
-
 mod attempt;
 mod audit;
 mod backoff;

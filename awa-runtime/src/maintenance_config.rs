@@ -43,7 +43,7 @@ impl Default for MaintenanceConfig {
             promote_every: Duration::from_millis(250),
             rescue_every: Duration::from_secs(2),
             rings_every: Duration::from_secs(1),
-            tidy_every: Duration::from_secs(60),
+            tidy_every: Duration::from_mins(1),
             staleness: Duration::from_secs(30),
             retry: RetryPolicy::default(),
             queue_rotation: rotation(75, 256),
