@@ -18,6 +18,7 @@
 mod agree;
 pub mod cases;
 mod list;
+mod rings;
 mod scene;
 mod subject;
 

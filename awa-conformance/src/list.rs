@@ -19,6 +19,128 @@ macro_rules! each_case {
         $crate::$callback! { $($before)*
             enqueue {
                 ids_rise_with_the_order_of_the_input [];
+                an_empty_batch_is_answered_with_nothing [];
+                one_batch_may_mix_queues_priorities_and_times [];
+                a_job_comes_out_as_it_went_in [];
+                a_scheduled_job_waits_for_its_time [Clock];
+                a_moment_that_is_past_means_now [];
+                extreme_times_are_kept [];
+            }
+            order {
+                jobs_of_one_transaction_come_in_enqueue_order [Transactions];
+                transactions_come_in_the_order_in_which_they_began_to_write [Transactions];
+                a_late_commit_is_taken_by_the_very_next_claim [Transactions];
+                overlapping_transactions_lose_nothing_and_repeat_nothing [Transactions];
+                claims_of_any_size_take_an_exact_prefix [];
+                the_more_urgent_lane_goes_first [];
+                queues_do_not_mix [];
+                a_retried_job_joins_the_tail [Clock];
+                promoted_and_resurrected_jobs_join_the_tail [Clock];
+                a_claim_stops_at_its_limit_of_bytes [];
+                a_job_that_waits_ages_into_a_more_urgent_lane [Clock];
+                a_turn_of_the_ring_does_not_change_the_order [];
+                concurrent_claims_never_share_a_job [];
+            }
+            close {
+                an_attempt_closes_once [];
+                the_first_of_two_closures_in_one_call_wins [];
+                of_racing_closers_one_wins [];
+                a_receipt_that_is_wrong_anywhere_closes_nothing [];
+                a_bad_closure_touches_no_other [];
+                one_call_may_end_attempts_of_many_batches_in_many_ways [];
+                an_empty_call_is_answered_with_nothing [];
+                members_of_a_batch_end_independently [];
+            }
+            fencing {
+                a_rescued_worker_is_refused [Clock];
+                the_worker_of_a_cancelled_job_is_refused [];
+                an_old_attempt_is_refused_while_a_new_one_runs [Clock];
+                the_worker_of_a_dead_job_is_refused [];
+            }
+            ends {
+                complete_leads_to_completed [];
+                a_result_is_kept_to_the_byte [];
+                a_retry_waits_for_its_delay_and_counts [Clock];
+                snoozes_and_releases_are_not_charged [Clock];
+                a_release_without_delay_runs_with_the_next_promotion [];
+                a_fatal_error_leads_to_dead [];
+                cancel_leads_to_cancelled [];
+                a_job_has_exactly_its_budget_of_attempts [Clock];
+                hostile_texts_do_not_stop_a_closure [];
+                extreme_delays_defer_for_good [];
+            }
+            rescue {
+                the_attempt_of_a_silent_worker_is_rescued [Clock];
+                a_living_worker_is_never_rescued [Clock];
+                a_rescuer_must_have_been_healthy_itself [Clock];
+                a_deadline_ends_an_attempt_whose_worker_lives [Clock];
+                a_job_that_kills_its_worker_ends_dead [Clock];
+                a_process_that_never_beat_is_rescued [Clock];
+                a_retired_process_is_rescued_at_once [Clock];
+                claims_that_are_exempt_hide_no_other [Clock];
+                only_open_members_of_a_batch_are_rescued [Clock];
+                two_rescuers_at_once_charge_an_attempt_once [Clock];
+            }
+            transactions {
+                a_job_exists_from_its_commit_on [Transactions];
+                a_rollback_leaves_nothing [Transactions];
+                a_dropped_transaction_is_rolled_back [Transactions];
+                an_open_transaction_delays_nobody [Clock, Transactions];
+                an_enqueue_of_its_own_is_there_when_it_returns [];
+            }
+            reclaim {
+                an_open_attempt_outlives_the_rings [];
+                a_waiting_job_outlives_the_ring [];
+                an_open_transaction_outlives_the_ring [Transactions];
+                a_rolled_back_transaction_keeps_no_slot [Transactions];
+                every_end_of_an_attempt_leaves_its_slots_reclaimable [];
+                rescued_attempts_leave_their_slots_reclaimable [Clock];
+                every_wish_of_an_operator_leaves_the_slots_reclaimable [];
+                history_is_kept_for_its_time [Clock];
+                history_beyond_its_room_goes_early [];
+                dead_and_deferred_jobs_outlive_the_rings [];
+                a_full_ring_absorbs_what_comes [];
+                a_slot_is_drained_when_its_jobs_are_taken [];
+                a_ring_turns_only_when_it_is_due [Clock];
+                a_receipt_from_a_reclaimed_slot_is_stale [];
+                a_paused_queue_does_not_stop_the_others [];
+            }
+            operate {
+                all_views_agree_at_every_step [];
+                an_older_attempt_never_shadows_a_newer_state [];
+                cancel_in_every_state [];
+                retry_in_every_state [];
+                a_retry_of_a_dead_job_counts_from_zero [];
+                wishes_are_answered_one_by_one [Transactions];
+                a_cancelled_ready_job_is_never_handed_out [];
+                a_cancelled_deferred_job_does_not_come_back [Clock];
+                a_cancel_and_a_completion_agree_who_won [];
+                lists_filter_by_all_conditions_at_once [];
+                pages_do_not_shift_while_jobs_come_in [];
+                a_page_has_a_longest_length [];
+                queues_are_listed_from_their_first_use [];
+            }
+            pause {
+                a_paused_queue_hands_out_nothing [];
+                an_unknown_queue_can_be_paused [];
+                maintenance_goes_on_in_a_paused_queue [Clock];
+            }
+            ticks {
+                one_caller_per_interval_gets_the_turn [Clock];
+                promotion_is_bounded_and_says_when_there_is_more [Clock];
+                promotions_at_once_move_each_job_once [Clock];
+            }
+            wakeups {
+                a_commit_wakes_a_sleeper [Transactions, Wakeups];
+                a_wake_up_before_the_wait_is_kept [Wakeups];
+                a_rollback_wakes_nobody [Transactions, Wakeups];
+                sleep_is_not_sound_while_an_older_writer_is_open [Transactions, Wakeups];
+                a_dispatcher_falls_asleep_again_and_again [Wakeups];
+                a_withdrawn_dispatcher_finds_its_jobs_by_asking [Wakeups];
+            }
+            audit {
+                the_attempts_of_a_lost_claim_are_found [Clock];
+                a_worker_learns_which_attempts_were_ended [];
             }
         }
     };

@@ -130,6 +130,17 @@ impl<'s> Scene<'s> {
         panic!("a claim of {wanted} jobs is not over after {ROUNDS} calls; it has {}", jobs.len());
     }
 
+    /// What one call of `claim` gives, asked again only while it is contended and empty.
+    pub(crate) async fn claim_next(&self, queue: &str, max_jobs: usize) -> Vec<ClaimedJob> {
+        for _ in 0..ROUNDS {
+            let claimed = self.claim_once(&self.request(queue, max_jobs)).await;
+            if !claimed.contended || !claimed.jobs.is_empty() {
+                return claimed.jobs;
+            }
+        }
+        panic!("a claim was contended {ROUNDS} times");
+    }
+
     /// Claims exactly one job.
     pub(crate) async fn claim_one(&self, queue: &str) -> ClaimedJob {
         let mut jobs = self.claim(queue, 1).await;
@@ -147,6 +158,17 @@ impl<'s> Scene<'s> {
     /// Ends one attempt.
     pub(crate) async fn close_one(&self, job: &ClaimedJob, end: AttemptEnd) -> ClosureAnswer {
         self.close_receipt(job.receipt, end).await
+    }
+
+    /// Ends one attempt, asking again while somebody else is about to end it.
+    pub(crate) async fn close_patiently(&self, job: &ClaimedJob, end: AttemptEnd) -> ClosureAnswer {
+        for _ in 0..ROUNDS {
+            let answer = self.close_one(job, end.clone()).await;
+            if answer != ClosureAnswer::Contended {
+                return answer;
+            }
+        }
+        panic!("a closure was contended {ROUNDS} times");
     }
 
     /// Presents `receipt` to end an attempt.
@@ -181,6 +203,31 @@ impl<'s> Scene<'s> {
     /// Makes dead or deferred jobs ready.
     pub(crate) async fn retry(&self, jobs: &[JobId]) -> Vec<Acted> {
         self.store.retry(jobs).await.expect("retry")
+    }
+
+    /// A new job that is in `state`, alone in a queue of its own.
+    ///
+    /// # Panics
+    ///
+    /// When no job can be in that state yet.
+    pub(crate) async fn job_in(&self, state: JobState) -> JobId {
+        let name = format!("{state}.{}", self.nonces.fetch_add(1, Ordering::Relaxed));
+        self.store.open_queue(&queue(&name)).await.expect("open_queue");
+        let id = self.enqueue(&[job(&name, state.as_str())]).await[0];
+        let end = match state {
+            JobState::Ready => return id,
+            JobState::Running => None,
+            JobState::Deferred => Some(retry_after(Duration::from_secs(3600))),
+            JobState::Completed => Some(AttemptEnd::CompleteWith { result: json("1") }),
+            JobState::Cancelled => Some(AttemptEnd::Cancel { reason: ErrorText::new("no longer wanted") }),
+            JobState::Dead => Some(AttemptEnd::Fail { error: ErrorText::new("boom") }),
+            other => panic!("no operation of the traits leads to {other}"),
+        };
+        let attempt = self.claim_one(&name).await;
+        if let Some(end) = end {
+            assert_eq!(self.close_one(&attempt, end).await, ClosureAnswer::Closed);
+        }
+        id
     }
 
     /// Promotes everything that is due.
@@ -281,6 +328,25 @@ pub(crate) fn ids(jobs: &[ClaimedJob]) -> Vec<JobId> {
 /// A retry after `delay` because of the error `boom`.
 pub(crate) fn retry_after(delay: Duration) -> AttemptEnd {
     AttemptEnd::Retry { delay, error: ErrorText::new("boom") }
+}
+
+/// The states that the operations of the traits can bring a job into.
+pub(crate) fn reachable_states() -> [JobState; 6] {
+    [JobState::Ready, JobState::Running, JobState::Deferred, JobState::Completed, JobState::Cancelled, JobState::Dead]
+}
+
+/// Every way in which an attempt can end.
+pub(crate) fn every_end() -> Vec<AttemptEnd> {
+    let minute = Duration::from_secs(60);
+    vec![
+        AttemptEnd::Complete,
+        AttemptEnd::CompleteWith { result: json("{\"sent\":true}") },
+        retry_after(minute),
+        AttemptEnd::Snooze { delay: minute },
+        AttemptEnd::Release { delay: minute },
+        AttemptEnd::Fail { error: ErrorText::new("fatal") },
+        AttemptEnd::Cancel { reason: ErrorText::new("asked to") },
+    ]
 }
 
 /// The answer of an operation that was carried out on a job in the state `from`.

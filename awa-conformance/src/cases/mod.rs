@@ -1,3 +1,15 @@
-//! The cases, one file per topic. Each is a function from a fresh subject to nothing; it panics when the store is wrong.
+//! The cases, one file per topic. Each is a function of a fresh subject; it panics when the store is wrong.
 
+pub mod audit;
+pub mod close;
+pub mod ends;
 pub mod enqueue;
+pub mod fencing;
+pub mod operate;
+pub mod order;
+pub mod pause;
+pub mod reclaim;
+pub mod rescue;
+pub mod ticks;
+pub mod transactions;
+pub mod wakeups;

@@ -1,0 +1,83 @@
+//! Turning rings, for the cases.
+
+use std::time::Duration;
+
+use awa_core::id::Slot;
+use awa_core::prune::KeepReason;
+use awa_core::ring::{RingKind, RotationPolicy};
+use awa_core::store::{PruneReport, RetentionPolicy, Rotated};
+
+use crate::scene::{Scene, job};
+
+/// Every rotation that has something to seal is due.
+pub(crate) const AT_ONCE: RotationPolicy = RotationPolicy { min_age: Duration::ZERO, max_bytes: 0 };
+/// History keeps no slot.
+pub(crate) const NO_HISTORY: RetentionPolicy = RetentionPolicy { completed: Duration::ZERO, max_bytes: 0 };
+/// History keeps its slot for a quarter of an hour, however large it is.
+pub(crate) const QUARTER_HOUR: RetentionPolicy =
+    RetentionPolicy { completed: Duration::from_secs(15 * 60), max_bytes: u64::MAX };
+/// The queue of the jobs that only make the rings turn.
+const FILLER: &str = "filler";
+
+impl Scene<'_> {
+    /// One rotation of a ring, due at once.
+    pub(crate) async fn rotate(&self, ring: RingKind) -> Rotated {
+        self.store().rotate(ring, &AT_ONCE).await.expect("rotate")
+    }
+
+    /// Seals the open slot of the queue ring, which must not be empty, and opens the next.
+    pub(crate) async fn seal_queue_slot(&self) {
+        let rotated = self.rotate(RingKind::Queue).await;
+        assert!(matches!(rotated, Rotated::Opened(..)), "{rotated:?}");
+    }
+
+    /// One pruning pass over a ring.
+    pub(crate) async fn prune(&self, ring: RingKind, retention: &RetentionPolicy) -> Vec<PruneReport> {
+        self.store().prune(ring, retention).await.expect("prune")
+    }
+
+    /// One pass of everything that reclaims.
+    pub(crate) async fn reclaim(&self, retention: &RetentionPolicy) {
+        self.store().drain().await.expect("drain");
+        self.prune(RingKind::Queue, retention).await;
+        self.prune(RingKind::Claim, retention).await;
+    }
+
+    /// One small job comes and goes, both rings turn if they can, and what is spent is reclaimed.
+    pub(crate) async fn turn(&self, retention: &RetentionPolicy) -> [Rotated; 2] {
+        self.store().enqueue(&[job(FILLER, "filler")]).await.expect("enqueue");
+        self.store().open_queue(&crate::scene::queue(FILLER)).await.expect("open_queue");
+        let fillers = self.claim(FILLER, 10).await;
+        self.complete(&fillers).await;
+        let rotated = [self.rotate(RingKind::Queue).await, self.rotate(RingKind::Claim).await];
+        self.reclaim(retention).await;
+        rotated
+    }
+
+    /// Turns until each ring could have gone around twice.
+    pub(crate) async fn wrap_twice(&self, retention: &RetentionPolicy) {
+        let slots = self.slots(RingKind::Queue).max(self.slots(RingKind::Claim));
+        for _ in 0..2 * usize::from(slots) {
+            self.turn(retention).await;
+        }
+    }
+
+    /// The slots of a ring that a pass without retention keeps, with the reasons.
+    pub(crate) async fn kept(&self, ring: RingKind) -> Vec<(Slot, KeepReason)> {
+        self.store().drain().await.expect("drain");
+        let reports = self.prune(ring, &NO_HISTORY).await;
+        reports.into_iter().filter_map(|report| report.kept.map(|reason| (report.slot, reason))).collect()
+    }
+
+    /// Checks that both rings turn freely and that nothing keeps a slot but the open one.
+    pub(crate) async fn expect_all_reclaimed(&self) {
+        self.reclaim(&NO_HISTORY).await;
+        for _ in 0..2 {
+            let rotated = self.turn(&NO_HISTORY).await;
+            assert!(rotated.iter().all(|rotated| matches!(rotated, Rotated::Opened(..))), "{rotated:?}");
+        }
+        for ring in [RingKind::Queue, RingKind::Claim] {
+            assert_eq!(self.kept(ring).await, [], "slots of the {ring} ring are not reclaimed");
+        }
+    }
+}
