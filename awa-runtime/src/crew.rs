@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use awa_core::store::Task;
-use awa_core::{InstanceId, QueueName, Store, StoreError};
+use awa_core::{InstanceId, QueueName, Store, StoreError, StoreErrorKind};
 use futures::future::join_all;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, Semaphore};
@@ -131,7 +131,8 @@ impl Crew {
         async move {
             let (mut backoff, mut trouble) = (Backoff::for_trouble(), Trouble::default());
             while let Err(error) = heartbeat.beat().await {
-                if !error.is_transient() {
+                // Nobody repairs a store from here, but a failure that nobody expected may pass.
+                if !error.is_transient() && error.kind() != StoreErrorKind::Internal {
                     return Err(error);
                 }
                 if let Some(failures) = trouble.failed() {
@@ -258,14 +259,17 @@ impl Crew {
     /// Hands back what did not end in time.
     fn abandon(&self) -> Vec<AbandonedAttempt> {
         let left = self.running().into_iter().filter(|attempt| self.executor.abandon(attempt));
-        left.map(|attempt| AbandonedAttempt {
-            job: attempt.job.receipt.job,
-            kind: attempt.job.kind.clone(),
-            queue: attempt.job.queue.clone(),
-            attempt: attempt.job.attempt,
-            age: attempt.claimed.elapsed(),
-        })
-        .collect()
+        let mut abandoned: Vec<_> = left
+            .map(|attempt| AbandonedAttempt {
+                job: attempt.job.receipt.job,
+                kind: attempt.job.kind.clone(),
+                queue: attempt.job.queue.clone(),
+                attempt: attempt.job.attempt,
+                age: attempt.claimed.elapsed(),
+            })
+            .collect();
+        abandoned.sort_by_key(|attempt| attempt.job);
+        abandoned
     }
 
     fn running(&self) -> Vec<Arc<Attempt>> {

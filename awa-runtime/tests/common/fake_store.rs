@@ -70,6 +70,10 @@ impl FakeStore {
         Arc::default()
     }
 
+    pub fn with_wakeups(wakeups: FakeWakeups) -> Arc<Self> {
+        Arc::new(Self { wakeups: Some(wakeups), ..Self::default() })
+    }
+
     /// Enqueues numbered jobs of `kind` with these arguments.
     pub fn put(&self, kind: &str, args: impl IntoIterator<Item = String>) {
         let kind = JobKind::new(kind).unwrap();

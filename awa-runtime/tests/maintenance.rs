@@ -1,0 +1,71 @@
+//! Maintenance goes on, whichever of its tasks fails.
+
+mod common;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use awa_runtime::core::StoreErrorKind;
+use awa_runtime::core::store::Task;
+use awa_runtime::{Maintenance, MaintenanceConfig, Worker, WorkerBuilder};
+use common::{FakeStore, Running};
+
+const STEPS: [&str; 6] = ["promote", "rescue", "rotate", "drain", "prune", "tidy"];
+
+fn maintainer(store: &Arc<FakeStore>) -> WorkerBuilder {
+    Worker::builder(store.clone()).claims(false).own_threads(0)
+}
+
+fn counts(store: &FakeStore) -> [usize; 6] {
+    STEPS.map(|step| store.calls(step).len())
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_task_runs_once_per_interval() {
+    let store = FakeStore::new();
+    let worker = Running::start(maintainer(&store));
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    let about = |calls: usize, expected: usize| (expected * 8 / 10..=expected * 12 / 10).contains(&calls);
+    let expected = [2_400, 300, 1_200, 600, 1_200, 10];
+    let counts = counts(&store);
+    assert!(counts.iter().zip(expected).all(|(&calls, expected)| about(calls, expected)), "{counts:?}");
+    assert!(store.calls("claim").is_empty(), "a worker without claims only maintains");
+    worker.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_step_that_fails_hangs_or_panics_stops_no_other() {
+    for failing in STEPS {
+        let store = FakeStore::new();
+        store.fail(failing, Some(StoreErrorKind::Internal));
+        store.panic_once(failing);
+        let worker = Running::start(maintainer(&store));
+        tokio::time::sleep(Duration::from_secs(600)).await;
+        let counts = counts(&store);
+        assert!(counts.iter().all(|&calls| calls >= 8), "{failing} fails: {counts:?}");
+        worker.stop().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_tick_does_every_task_and_reports_what_failed() {
+    let store = FakeStore::new();
+    store.fail("prune", Some(StoreErrorKind::Contended));
+    let maintenance = Maintenance::new(store.clone(), MaintenanceConfig::default()).unwrap();
+    let report = maintenance.tick(Duration::from_secs(1)).await;
+    assert_eq!(report.ran, [Task::Promote, Task::Rescue, Task::Tidy]);
+    assert_eq!(report.failed.iter().map(|(task, _)| *task).collect::<Vec<_>>(), [Task::Rings, Task::Rings]);
+    assert_eq!((counts(&store), store.calls("beat").len()), ([1, 1, 2, 1, 2, 1], 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn settings_that_make_no_sense_are_refused() {
+    let store = FakeStore::new();
+    for config in [
+        MaintenanceConfig { promote_every: Duration::ZERO, ..MaintenanceConfig::default() },
+        MaintenanceConfig { promote_limit: 0, ..MaintenanceConfig::default() },
+        MaintenanceConfig { rescue_page: 0, ..MaintenanceConfig::default() },
+    ] {
+        assert!(Maintenance::new(store.clone(), config).is_err());
+    }
+}
