@@ -15,7 +15,7 @@ pub(crate) const AT_ONCE: RotationPolicy = RotationPolicy { min_age: Duration::Z
 pub(crate) const NO_HISTORY: RetentionPolicy = RetentionPolicy { completed: Duration::ZERO, max_bytes: 0 };
 /// History keeps its slot for a quarter of an hour, however large it is.
 pub(crate) const QUARTER_HOUR: RetentionPolicy =
-    RetentionPolicy { completed: Duration::from_secs(15 * 60), max_bytes: u64::MAX };
+    RetentionPolicy { completed: Duration::from_mins(15), max_bytes: u64::MAX };
 /// The queue of the jobs that only make the rings turn.
 const FILLER: &str = "filler";
 

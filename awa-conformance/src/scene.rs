@@ -16,7 +16,7 @@ use awa_core::{
 use crate::{Subject, SubjectTransaction};
 
 /// How long a worker of a scene may be silent before it counts as dead.
-pub(crate) const STALENESS: Duration = Duration::from_secs(60);
+pub(crate) const STALENESS: Duration = Duration::from_mins(1);
 /// The worker that a scene uses unless another is named.
 pub(crate) const ME: InstanceId = InstanceId(0xA0);
 /// A second worker.
@@ -217,7 +217,7 @@ impl<'s> Scene<'s> {
         let end = match state {
             JobState::Ready => return id,
             JobState::Running => None,
-            JobState::Deferred => Some(retry_after(Duration::from_secs(3600))),
+            JobState::Deferred => Some(retry_after(Duration::from_hours(1))),
             JobState::Completed => Some(AttemptEnd::CompleteWith { result: json("1") }),
             JobState::Cancelled => Some(AttemptEnd::Cancel { reason: ErrorText::new("no longer wanted") }),
             JobState::Dead => Some(AttemptEnd::Fail { error: ErrorText::new("boom") }),
@@ -337,7 +337,7 @@ pub(crate) fn reachable_states() -> [JobState; 6] {
 
 /// Every way in which an attempt can end.
 pub(crate) fn every_end() -> Vec<AttemptEnd> {
-    let minute = Duration::from_secs(60);
+    let minute = Duration::from_mins(1);
     vec![
         AttemptEnd::Complete,
         AttemptEnd::CompleteWith { result: json("{\"sent\":true}") },

@@ -16,7 +16,7 @@ struct Memory {
     clock: ManualClock,
 }
 
-async fn fresh() -> Memory {
+fn fresh() -> Memory {
     let clock = ManualClock::at(Timestamp::from_micros(1_700_000_000_000_000));
     Memory { store: MemStore::with_clock(Arc::new(clock.clone()), RINGS), clock }
 }
@@ -66,4 +66,4 @@ impl SubjectTransaction for Transaction {
     }
 }
 
-awa_conformance::suite!(tokio::test, fresh());
+awa_conformance::suite!(tokio::test, std::future::ready(fresh()));

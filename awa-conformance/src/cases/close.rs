@@ -33,7 +33,7 @@ pub async fn the_first_of_two_closures_in_one_call_wins(subject: &dyn Subject) {
     let jobs = scene.claim("email", 2).await;
     let answers = scene
         .close(&[
-            (&jobs[0], retry_after(Duration::from_secs(60))),
+            (&jobs[0], retry_after(Duration::from_mins(1))),
             (&jobs[1], AttemptEnd::Complete),
             (&jobs[0], AttemptEnd::Complete),
             (&jobs[1], AttemptEnd::Complete),

@@ -46,7 +46,7 @@ pub async fn a_retry_waits_for_its_delay_and_counts(subject: &dyn Subject) {
     assert_eq!(view.error, Some(ErrorText::new("boom")));
     let due = view.run_at.expect("a deferred job has a time").since(attempt.claimed_at);
     assert!((90..100).contains(&due.as_secs()), "{due:?}");
-    scene.pass(Duration::from_secs(60)).await;
+    scene.pass(Duration::from_mins(1)).await;
     assert_eq!(scene.promote().await, 0);
     scene.pass(Duration::from_secs(40)).await;
     assert_eq!(scene.promote().await, 1);
@@ -62,7 +62,7 @@ pub async fn snoozes_and_releases_are_not_charged(subject: &dyn Subject) {
     let scene = Scene::open(subject, &["email"]).await;
     let once = MaxAttempts::new(1).expect("one attempt");
     let id = scene.enqueue(&[job("email", "a").with_max_attempts(once)]).await[0];
-    let minute = Duration::from_secs(60);
+    let minute = Duration::from_mins(1);
     for round in 1..=10 {
         let attempt = scene.claim_one("email").await;
         assert_eq!((attempt.attempt, attempt.receipt.run_lease.get()), (1, round));

@@ -32,7 +32,7 @@ pub async fn an_empty_batch_is_answered_with_nothing(subject: &dyn Subject) {
 /// priority taken from the first job of a batch (bug classes 34, 54).
 pub async fn one_batch_may_mix_queues_priorities_and_times(subject: &dyn Subject) {
     let scene = Scene::open(subject, &["email", "video"]).await;
-    let later = RunAt::after(Duration::from_secs(3600)).expect("an hour is allowed");
+    let later = RunAt::after(Duration::from_hours(1)).expect("an hour is allowed");
     let all = scene
         .enqueue(&[
             job("video", "bulk").with_priority(Priority::BULK),
@@ -58,7 +58,7 @@ pub async fn a_job_comes_out_as_it_went_in(subject: &dyn Subject) {
         .with_metadata(metadata.clone())
         .with_priority(Priority::BULK)
         .with_max_attempts(MaxAttempts::new(32_767).expect("the largest budget"));
-    let id = scene.enqueue(&[new.clone()]).await[0];
+    let id = scene.enqueue(std::slice::from_ref(&new)).await[0];
     let claimed = scene.claim_one("odd:queue/ü#1").await;
     let view = scene.view(id).await;
     assert_eq!((claimed.receipt.job, view.id), (id, id));
@@ -79,12 +79,12 @@ pub async fn a_job_comes_out_as_it_went_in(subject: &dyn Subject) {
 /// one path ignores (bug class 72).
 pub async fn a_scheduled_job_waits_for_its_time(subject: &dyn Subject) {
     let scene = Scene::open(subject, &["email"]).await;
-    let hour = Duration::from_secs(3600);
+    let hour = Duration::from_hours(1);
     let id = scene.enqueue(&[job("email", "later").with_run_at(RunAt::after(hour).expect("allowed"))]).await[0];
     let view = scene.view(id).await;
     assert_eq!(view.deferred, Some(DeferredReason::Scheduled));
     assert_eq!(view.run_at, Some(view.created_at.saturating_add(hour)));
-    scene.pass(hour - Duration::from_secs(60)).await;
+    scene.pass(hour.checked_sub(Duration::from_mins(1)).unwrap()).await;
     assert_eq!((scene.promote().await, scene.claim("email", 1).await), (0, vec![]));
     scene.pass(Duration::from_secs(61)).await;
     assert_eq!(scene.promote().await, 1);
@@ -102,20 +102,20 @@ pub async fn a_moment_that_is_past_means_now(subject: &dyn Subject) {
     let all = scene
         .enqueue(&[
             job("email", "epoch").with_run_at(at(awa_core::Timestamp::EPOCH)),
-            job("email", "past").with_run_at(at(now.saturating_sub(Duration::from_secs(3600)))),
+            job("email", "past").with_run_at(at(now.saturating_sub(Duration::from_hours(1)))),
             job("email", "zero").with_run_at(RunAt::after(Duration::ZERO).expect("allowed")),
-            job("email", "future").with_run_at(at(now.saturating_add(Duration::from_secs(3600)))),
+            job("email", "future").with_run_at(at(now.saturating_add(Duration::from_hours(1)))),
         ])
         .await;
     assert_eq!(labels(&scene.claim("email", 10).await), ["first", "epoch", "past", "zero"]);
-    assert_eq!(scene.view(all[3]).await.run_at, Some(now.saturating_add(Duration::from_secs(3600))));
+    assert_eq!(scene.view(all[3]).await.run_at, Some(now.saturating_add(Duration::from_hours(1))));
 }
 
 /// C12: the farthest moment a caller may name is kept, not overflowed (bug class 74).
 pub async fn extreme_times_are_kept(subject: &dyn Subject) {
     let scene = Scene::open(subject, &["email"]).await;
     let last = awa_core::Timestamp::from_micros(awa_core::Timestamp::MAX.as_micros() - 1);
-    let millennium = Duration::from_secs(1_000 * 365 * 86_400);
+    let millennium = Duration::from_hours(1_000 * 365 * 24);
     let all = scene
         .enqueue(&[
             job("email", "last").with_run_at(RunAt::at(last).expect("in range")),

@@ -36,7 +36,7 @@ pub async fn an_older_attempt_never_shadows_a_newer_state(subject: &dyn Subject)
     for _ in 0..2 {
         let attempt = scene.claim_one("email").await;
         scene.expect(&[(id, JobState::Running)]).await;
-        scene.close_one(&attempt, retry_after(Duration::from_secs(60))).await;
+        scene.close_one(&attempt, retry_after(Duration::from_mins(1))).await;
         scene.expect(&[(id, JobState::Deferred)]).await;
         assert_eq!(scene.retry(&[id]).await, [done(JobState::Deferred)]);
         scene.expect(&[(id, JobState::Ready)]).await;
@@ -100,7 +100,7 @@ pub async fn a_retry_of_a_dead_job_counts_from_zero(subject: &dyn Subject) {
     let scene = Scene::open(subject, &["email"]).await;
     let thrice = awa_core::job::MaxAttempts::new(3).expect("three attempts");
     let id = scene.enqueue(&[job("email", "a").with_max_attempts(thrice)]).await[0];
-    let end = || retry_after(Duration::from_secs(3600));
+    let end = || retry_after(Duration::from_hours(1));
     for round in 0..2 {
         for number in 1..=3 {
             let attempt = scene.claim_one("email").await;
@@ -153,7 +153,7 @@ pub async fn a_cancelled_deferred_job_does_not_come_back(subject: &dyn Subject) 
     let scene = Scene::open(subject, &["email"]).await;
     let id = scene.job_in(JobState::Deferred).await;
     scene.cancel(&[id]).await;
-    scene.pass(Duration::from_secs(7 * 86_400)).await;
+    scene.pass(Duration::from_hours(168)).await;
     assert_eq!(scene.promote().await, 0);
     scene.expect(&[(id, JobState::Cancelled)]).await;
 }

@@ -133,7 +133,7 @@ pub async fn a_retried_job_joins_the_tail(subject: &dyn Subject) {
 /// C6: a scheduled job joins the tail when its time comes, and so does one that an operator retries.
 pub async fn promoted_and_resurrected_jobs_join_the_tail(subject: &dyn Subject) {
     let scene = Scene::open(subject, &["email"]).await;
-    let minute = RunAt::after(Duration::from_secs(60)).expect("allowed");
+    let minute = RunAt::after(Duration::from_mins(1)).expect("allowed");
     scene.enqueue(&[job("email", "scheduled").with_run_at(minute)]).await;
     let dead = scene.enqueue(&[job("email", "dead")]).await[0];
     let attempt = scene.claim_one("email").await;
@@ -164,7 +164,7 @@ pub async fn a_claim_stops_at_its_limit_of_bytes(subject: &dyn Subject) {
 /// (bug class 75). Its stored priority stays what it was (bug class 33).
 pub async fn a_job_that_waits_ages_into_a_more_urgent_lane(subject: &dyn Subject) {
     let scene = Scene::open(subject, &["email"]).await;
-    let minute = Duration::from_secs(60);
+    let minute = Duration::from_mins(1);
     let bulk = scene.enqueue(&[job("email", "bulk").with_priority(Priority::BULK)]).await[0];
     let urgent = || job("email", "urgent").with_priority(Priority::URGENT);
     scene.pass(minute * 2).await;

@@ -33,7 +33,7 @@ pub async fn an_open_attempt_outlives_the_rings(subject: &dyn Subject) {
 pub async fn a_waiting_job_outlives_the_ring(subject: &dyn Subject) {
     let scene = Scene::open(subject, &["email"]).await;
     let waiting = scene.enqueue_each("email", &["a", "b"]).await;
-    let later = RunAt::after(Duration::from_secs(3600)).expect("allowed");
+    let later = RunAt::after(Duration::from_hours(1)).expect("allowed");
     let scheduled = scene.enqueue(&[job("email", "later").with_run_at(later)]).await[0];
     scene.wrap_twice(&NO_HISTORY).await;
     scene.expect(&[(waiting[0], JobState::Ready), (scheduled, JobState::Deferred)]).await;
@@ -213,7 +213,7 @@ pub async fn a_ring_turns_only_when_it_is_due(subject: &dyn Subject) {
     }
     scene.enqueue_each("email", &["a"]).await;
     scene.claim_one("email").await;
-    let hourly = RotationPolicy { min_age: Duration::from_secs(3600), max_bytes: u64::MAX };
+    let hourly = RotationPolicy { min_age: Duration::from_hours(1), max_bytes: u64::MAX };
     for ring in [RingKind::Queue, RingKind::Claim] {
         let rotated = scene.store().rotate(ring, &hourly).await.expect("rotate");
         assert_eq!(rotated, Rotated::Stayed(StayReason::NotDue), "{ring}");

@@ -80,10 +80,10 @@ pub async fn a_deadline_ends_an_attempt_whose_worker_lives(subject: &dyn Subject
     let scene = Scene::open(subject, &["email", "video"]).await;
     let limited = scene.enqueue(&[job("email", "limited")]).await[0];
     let free = scene.enqueue(&[job("video", "free")]).await[0];
-    let deadline = Some(Duration::from_secs(600));
+    let deadline = Some(Duration::from_mins(10));
     let attempt = scene.claim_like(&ClaimRequest { deadline, ..scene.request("email", 1) }).await.remove(0);
     let endless = scene.claim_one("video").await;
-    assert_eq!(attempt.deadline_at, Some(attempt.claimed_at.saturating_add(Duration::from_secs(600))));
+    assert_eq!(attempt.deadline_at, Some(attempt.claimed_at.saturating_add(Duration::from_mins(10))));
     assert_eq!(endless.deadline_at, None);
     assert_eq!(scene.rescue_after_silence(&[ME]).await.attempts, []);
     for _ in 0..7 {

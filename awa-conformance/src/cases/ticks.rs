@@ -11,7 +11,7 @@ use crate::scene::{Scene, job, labels};
 /// C12: of many who ask, one per interval gets the turn of a task, and tasks do not share turns (bug classes 60, 61).
 pub async fn one_caller_per_interval_gets_the_turn(subject: &dyn Subject) {
     let scene = Scene::open(subject, &[]).await;
-    let every = Duration::from_secs(60);
+    let every = Duration::from_mins(1);
     let ask = |task| async move { scene_turn(subject, task, every).await };
     let (first, second, third) = futures::join!(ask(Task::Promote), ask(Task::Promote), ask(Task::Promote));
     assert_eq!([first, second, third].into_iter().filter(|turn| *turn).count(), 1);
@@ -24,7 +24,7 @@ pub async fn one_caller_per_interval_gets_the_turn(subject: &dyn Subject) {
     scene.pass(Duration::from_secs(31)).await;
     assert!(ask(Task::Rings).await);
     assert!(!ask(Task::Rings).await);
-    scene.pass(Duration::from_secs(600)).await;
+    scene.pass(Duration::from_mins(10)).await;
     assert!(ask(Task::Rings).await, "turns that nobody asked for");
     assert!(!ask(Task::Rings).await, "do not pile up");
 }
@@ -40,7 +40,7 @@ pub async fn promotion_is_bounded_and_says_when_there_is_more(subject: &dyn Subj
     let new: Vec<_> = (0..7).rev().map(|n| job("email", &n.to_string()).with_run_at(after(60 + n * 60))).collect();
     scene.enqueue(&new).await;
     let late = scene.enqueue(&[job("email", "late").with_run_at(after(100_000))]).await[0];
-    scene.pass(Duration::from_secs(8 * 60)).await;
+    scene.pass(Duration::from_mins(8)).await;
     let promote = || async { scene.store().promote(3).await.expect("promote") };
     assert_eq!(promote().await, Promoted { jobs: 3, more: true });
     let mut taken = labels(&scene.claim("email", 10).await);

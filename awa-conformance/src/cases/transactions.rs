@@ -12,7 +12,7 @@ use crate::scene::{Scene, done, job, labels};
 /// C9: before its transaction commits a job does not exist for anybody; after that it is there at once.
 pub async fn a_job_exists_from_its_commit_on(subject: &dyn Subject) {
     let scene = Scene::open(subject, &["email"]).await;
-    let hour = RunAt::after(Duration::from_secs(3600)).expect("allowed");
+    let hour = RunAt::after(Duration::from_hours(1)).expect("allowed");
     let mut transaction = scene.begin().await;
     let answers = transaction.enqueue(&[job("email", "now"), job("email", "later").with_run_at(hour)]).await;
     let ids: Vec<_> = answers.expect("enqueue").iter().map(|answer| answer.id()).collect();
@@ -28,7 +28,7 @@ pub async fn a_job_exists_from_its_commit_on(subject: &dyn Subject) {
 pub async fn a_rollback_leaves_nothing(subject: &dyn Subject) {
     let scene = Scene::open(subject, &["email"]).await;
     scene.enqueue_each("email", &["a"]).await;
-    let hour = RunAt::after(Duration::from_secs(3600)).expect("allowed");
+    let hour = RunAt::after(Duration::from_hours(1)).expect("allowed");
     let (mut transaction, _) = scene.begin_with("email", &["never", "never"]).await;
     let answers = transaction.enqueue(&[job("email", "never").with_run_at(hour)]).await.expect("enqueue");
     scene.enqueue_each("email", &["b"]).await;

@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn a_priority_ages_one_step_per_interval_up_to_urgent() {
-        let minute = Duration::from_secs(60);
+        let minute = Duration::from_mins(1);
         for (waited, expected) in [(0, 4), (59, 4), (60, 3), (179, 2), (180, 1), (u64::MAX, 1)] {
             assert_eq!(aged(Priority::BULK, Duration::from_secs(waited), Some(minute)).get(), expected, "{waited}");
         }

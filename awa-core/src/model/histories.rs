@@ -21,7 +21,7 @@ use crate::store::{BatchLimit, ClaimRequest, RescueRequest, RetentionPolicy};
 use crate::time::Timestamp;
 
 const STALENESS: Duration = Duration::from_secs(30);
-const PATIENT: RetentionPolicy = RetentionPolicy { completed: Duration::from_secs(60), max_bytes: u64::MAX };
+const PATIENT: RetentionPolicy = RetentionPolicy { completed: Duration::from_mins(1), max_bytes: u64::MAX };
 const IMPATIENT: RetentionPolicy = RetentionPolicy { completed: Duration::ZERO, max_bytes: 0 };
 const AT_ONCE: RotationPolicy = RotationPolicy { min_age: Duration::ZERO, max_bytes: 0 };
 const RESCUER: InstanceId = InstanceId(9);

@@ -18,7 +18,7 @@ use crate::store::{Drained, Promoted, PruneReport, RetentionPolicy, Rotated, Tas
 use crate::time::Timestamp;
 
 /// How long a silent process that holds nothing is remembered.
-const FORGET_PROCESSES_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
+const FORGET_PROCESSES_AFTER: Duration = Duration::from_hours(24);
 
 impl Model {
     /// Asks for the turn of a task. See [`Maintainer::try_tick`](crate::store::Maintainer::try_tick).
