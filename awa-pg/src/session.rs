@@ -8,6 +8,8 @@ mod error;
 mod redact;
 mod transaction;
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 
 pub use error::PgError;
@@ -24,7 +26,7 @@ pub struct Statement {
     /// The file under `sql/statements/` without its ending, for example `jobs/enqueue`; for logs and traces.
     pub name: &'static str,
     /// The SQL text, with the schema filled in and parameters as `$1`, `$2`, ...
-    pub text: String,
+    pub text: Arc<str>,
 }
 
 /// One connection to PostgreSQL, as a driver adapter offers it.

@@ -146,7 +146,7 @@ impl Sql {
             } else if path.starts_with("objects/") {
                 objects.push((path, text));
             } else if let Some(name) = path.strip_prefix("statements/") {
-                let statements = template.render(path, text)?.map(|_, text| Statement { name, text });
+                let statements = template.render(path, text)?.map(|_, text| Statement { name, text: text.into() });
                 sql.statements.insert(name, statements);
             } else {
                 return Err(TemplateError::new(path, None, "it is not under migrations/, objects/ or statements/"));

@@ -133,7 +133,7 @@ fn undecodable(operation: &'static str) -> impl Fn(DecodeError) -> StoreError {
 }
 
 /// The first row of an answer that always has one.
-fn only_row(operation: &'static str, rows: &[Row]) -> Result<&Row, StoreError> {
+fn only_row<'r>(operation: &'static str, rows: &'r [Row]) -> Result<&'r Row, StoreError> {
     rows.first().ok_or_else(|| {
         StoreError::new(awa_core::error::StoreErrorKind::Internal, operation, "the server sent no row where one was due")
     })

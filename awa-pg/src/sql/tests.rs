@@ -164,7 +164,7 @@ fn a_tree_of_files_is_rendered_and_found_by_name() {
     assert_eq!(sql.object("insert")[1].text.lines().last(), Some("f_1"));
     assert_eq!(sql.object("claim")[0].hash, ContentHash::of(&sql.object("claim")[0].text));
     let enqueue = sql.statement("jobs/enqueue");
-    assert_eq!((enqueue.name, enqueue.text.as_str()), ("jobs/enqueue", "SELECT \"awa\".enqueue($1)\n"));
+    assert_eq!((enqueue.name, &*enqueue.text), ("jobs/enqueue", "SELECT \"awa\".enqueue($1)\n"));
     assert!(sql.slot_statement("ring/truncate", 0).text.ends_with("TRUNCATE \"awa\".leases_0\n"));
     assert_eq!(sql.statement_names(), ["jobs/enqueue", "ring/truncate"]);
     assert_eq!((sql.schema().as_str(), sql.rings()), ("awa", SMALL));

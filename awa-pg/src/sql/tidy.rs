@@ -57,7 +57,7 @@ fn every_sql_file_renders_for_a_hostile_schema_without_a_mark_left() {
     for schema in ["awa", HOSTILE] {
         let schema = SchemaName::new(schema).unwrap();
         let sql = Sql::new(&schema, RingSizes::default());
-        let statements = sql.statements().map(|statement| statement.text.clone());
+        let statements = sql.statements().map(|statement| statement.text.to_string());
         let objects = sql.objects.iter().map(|object| object.text.clone());
         let migrations = sql.migrations.iter().map(|migration| migration.text.clone());
         for text in statements.chain(objects).chain(migrations) {

@@ -1,6 +1,5 @@
 //! Ending attempts: plain completions by ranges, everything else one by one, each in one statement.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use awa_core::attempt::{AttemptEnd, Closure, ClosureAnswer, Receipt};
@@ -11,7 +10,7 @@ use awa_core::receipt::ReceiptSet;
 use super::clock::micros_of;
 use super::{PgStore, undecodable};
 use crate::session::PgError;
-use crate::value::{Param, types};
+use crate::value::{List, Param, types};
 
 const OPERATION: &str = "close";
 
@@ -97,7 +96,7 @@ impl PgStore {
             Param::I16s(groups.iter().map(|((slot, ..), _)| i16::from(slot.0)).collect()),
             Param::I64s(groups.iter().map(|((_, batch, _), _)| batch.0).collect()),
             Param::I64s(groups.iter().map(|((.., nonce), _)| nonce.0).collect()),
-            Param::Texts(Cow::Borrowed(&texts)),
+            Param::Texts(List::from(&texts)),
             self.clock.param(),
         ];
         let rows = self.try_call(self.sql.statement("claims/complete"), &params).await.map_err(Failed::of)?;
@@ -144,9 +143,9 @@ impl PgStore {
             Param::I64s(endings.iter().map(|ending| ending.nonce.0).collect()),
             Param::I64s(endings.iter().map(|ending| ending.receipt.get()).collect()),
             Param::I16s(endings.iter().map(|ending| ending.outcome as i16).collect()),
-            Param::Texts(Cow::Borrowed(&routes)),
+            Param::Texts(List::from(&routes)),
             Param::OptI64s(endings.iter().map(|ending| ending.delay_us).collect()),
-            Param::OptTexts(Cow::Borrowed(&texts)),
+            Param::OptTexts(List::from(&texts)),
             if results.iter().any(Option::is_some) {
                 Param::opt_jsons(results.as_slice())
             } else {

@@ -8,7 +8,7 @@ use awa_core::error::{StoreError, StoreErrorKind};
 use awa_core::id::{BatchId, InstanceId, JobId, Nonce, ReceiptId, RunLease, Slot};
 use awa_core::job::{MaxAttempts, Priority};
 use awa_core::json::JsonText;
-use awa_core::name::{JobKind, QueueName};
+use awa_core::name::JobKind;
 use awa_core::store::{ClaimRequest, Claimed, Horizon};
 
 use super::clock::micros_of;

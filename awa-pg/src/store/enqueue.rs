@@ -1,6 +1,5 @@
 //! Enqueue: one statement for a whole batch, in a transaction of its own or in the caller's.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 
 use awa_core::error::StoreError;
@@ -12,7 +11,7 @@ use super::clock::micros_of;
 use super::{Clock, PgStore, only_row, undecodable};
 use crate::session::{PgError, Session};
 use crate::sql::Sql;
-use crate::value::{Param, Row, types};
+use crate::value::{List, Param, Row, types};
 
 const OPERATION: &str = "enqueue";
 /// Jobs of one statement. Larger calls are cut, so that no statement becomes a burden; a call outside the caller's own
@@ -117,18 +116,18 @@ impl<'j> Columns<'j> {
 
     fn params<'p>(&'p self, clock: &Clock) -> [Param<'p>; 12] {
         [
-            Param::Texts(Cow::Borrowed(&self.queues)),
-            Param::I16s(Cow::Borrowed(&self.priorities)),
-            Param::I16s(Cow::Owned(vec![0; self.queues.len()])),
-            self.lanes.as_deref().map_or(Param::Null(types::INT2_ARRAY), |lanes| Param::I16s(Cow::Borrowed(lanes))),
-            Param::Texts(Cow::Borrowed(&self.kinds)),
+            Param::Texts(List::from(&self.queues)),
+            Param::I16s(List::from(&self.priorities)),
+            Param::I16s(vec![0; self.queues.len()].into()),
+            self.lanes.as_deref().map_or(Param::Null(types::INT2_ARRAY), |lanes| Param::I16s(List::from(lanes))),
+            Param::Texts(List::from(&self.kinds)),
             Param::jsons(self.args.as_slice()),
-            Param::I16s(Cow::Borrowed(&self.max_attempts)),
+            Param::I16s(List::from(&self.max_attempts)),
             self.metadata.as_deref().map_or(Param::Null(types::JSON_ARRAY), Param::opt_jsons),
             self.run_at
                 .as_deref()
-                .map_or(Param::Null(types::TIMESTAMPTZ_ARRAY), |at| Param::OptTimestamps(Cow::Borrowed(at))),
-            self.delays.as_deref().map_or(Param::Null(types::INT8_ARRAY), |us| Param::OptI64s(Cow::Borrowed(us))),
+                .map_or(Param::Null(types::TIMESTAMPTZ_ARRAY), |at| Param::OptTimestamps(List::from(at))),
+            self.delays.as_deref().map_or(Param::Null(types::INT8_ARRAY), |us| Param::OptI64s(List::from(us))),
             Param::Bool(true),
             clock.param(),
         ]

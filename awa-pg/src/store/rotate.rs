@@ -2,7 +2,7 @@
 
 use awa_core::error::StoreError;
 use awa_core::id::{Generation, Slot};
-use awa_core::ring::{self, RingKind, RotateDecision, RotationPolicy, StayReason};
+use awa_core::ring::{self, RingKind, RotateDecision, RotationPolicy};
 use awa_core::store::Rotated;
 
 use super::slots::StoredRing;
@@ -55,8 +55,8 @@ impl PgStore {
         }
         let stored = StoredRing::read(session, sql, &self.clock, ring, OPERATION).await?;
         let (slot, generation, is_repair) = match decide(&stored, policy)? {
-            RotateDecision::Open { slot, generation } => (slot, generation, false),
-            RotateDecision::RepairLedger { slot, generation } => (slot, generation, true),
+            RotateDecision::Open(pointer) => (pointer.slot, pointer.generation, false),
+            RotateDecision::RepairLedger(pointer) => (pointer.slot, pointer.generation, true),
             RotateDecision::Stay(reason) => return Ok(Rotated::Stayed(reason)),
         };
         if !self.open_slot(session, sql, ring, slot, generation).await? {
@@ -80,8 +80,8 @@ impl PgStore {
 }
 
 fn decide(stored: &StoredRing, policy: &RotationPolicy) -> Result<RotateDecision, StoreError> {
-    let Some(open) = stored.open_slot() else { return Ok(RotateDecision::Stay(StayReason::Empty)) };
-    Ok(ring::rotate(&stored.view(OPERATION)?, policy, &open))
+    let view = stored.view(OPERATION)?;
+    Ok(ring::rotate(&view, policy, &stored.open_slot()))
 }
 
 async fn flag(

@@ -73,10 +73,11 @@ impl StoredRing {
         })
     }
 
-    /// The open slot as rotation sees it.
-    pub(super) fn open_slot(&self) -> Option<OpenSlotFacts> {
-        let open = self.slots.iter().find(|slot| slot.state == SlotState::Open)?;
-        Some(OpenSlotFacts { age: open.age, bytes: open.bytes, is_empty: open.bytes == 0 })
+    /// The open slot as rotation sees it; nothing in it when the ring is damaged, which [`Self::view`] tells.
+    pub(super) fn open_slot(&self) -> OpenSlotFacts {
+        let open = self.slots.iter().find(|slot| slot.state == SlotState::Open);
+        let (age, bytes) = open.map_or((Duration::ZERO, 0), |open| (open.age, open.bytes));
+        OpenSlotFacts { age, bytes, is_empty: bytes == 0 }
     }
 
     /// One slot as pruning sees it.

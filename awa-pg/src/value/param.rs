@@ -125,6 +125,12 @@ impl<'a, T> From<&'a Vec<T>> for List<'a, T> {
     }
 }
 
+impl<T> FromIterator<T> for List<'_, T> {
+    fn from_iter<I: IntoIterator<Item = T>>(values: I) -> Self {
+        Self::Owned(values.into_iter().collect())
+    }
+}
+
 impl<T> From<Vec<T>> for List<'_, T> {
     fn from(values: Vec<T>) -> Self {
         Self::Owned(values)

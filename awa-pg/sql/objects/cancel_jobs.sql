@@ -1,0 +1,25 @@
+-- Purpose: cancels jobs that are ready, deferred or running, in a transaction of its own; the answers are final.
+-- Parameters: ids; the reason; the present for tests.
+-- Returns: a row per id in input order: position from 1, and the state the job was in when it was cancelled; or
+--   'contended' (somebody else holds its lane or its row: ask again), '!<state>' (it had ended), NULL (no such job).
+-- Locks: per ready job the advisory lock of its lane, only tried; ROW EXCLUSIVE on the tables written.
+-- Caller: Operator::cancel.
+CREATE OR REPLACE FUNCTION /*schema*/awa.cancel_jobs(p_jobs bigint[], p_reason text, p_now timestamptz DEFAULT NULL)
+RETURNS TABLE (position_of_id integer, answer text) LANGUAGE plpgsql VOLATILE SET jit = off AS $awa$
+DECLARE
+    v_now timestamptz := coalesce(p_now, clock_timestamp());
+BEGIN
+    IF current_setting('transaction_isolation') <> 'read committed' OR pg_current_xact_id_if_assigned() IS NOT NULL THEN
+        RAISE EXCEPTION 'cancel_jobs must be a READ COMMITTED statement of its own' USING ERRCODE = 'AW003',
+            HINT = 'inside another transaction it would hold lanes until that transaction ends';
+    END IF;
+    FOR v_index IN 1..cardinality(p_jobs) LOOP
+        position_of_id := v_index;
+        answer := coalesce(
+            /*schema*/awa.cancel_deferred(p_jobs[v_index], p_reason, v_now),
+            /*schema*/awa.cancel_in_ring(p_jobs[v_index], p_reason, v_now),
+            (SELECT '!' || j.state FROM /*schema*/awa.jobs AS j WHERE j.job_id = p_jobs[v_index] LIMIT 1));
+        RETURN NEXT;
+    END LOOP;
+END
+$awa$;

@@ -1,0 +1,148 @@
+-- Purpose: claims jobs of one queue: the hot path of a worker, one statement in a transaction of its own.
+-- Parameters: queue; claiming instance; nonce of this call; at most so many jobs; stop after the job that reaches so
+--   many bytes of arguments; length of the deadline in microseconds or NULL; aging interval in microseconds or NULL (a
+--   lane whose head has waited that long counts as one priority more urgent, down to 1); the present for tests.
+-- Returns: one row per batch, with parallel arrays over its members, in the order in which they should start
+--   (run_leases and attempts are those of the ready rows, NULL: all 0; metadata NULL: none has any); and always one
+--   last row with batch_id NULL that tells whether a lane was held by somebody else (contended), whether the call
+--   stopped at a limit of its own (more), and below which transaction everything was visible (horizon).
+-- Locks: ACCESS SHARE on the children of the undrained slots; per lane an advisory lock that is only tried; ROW
+--   EXCLUSIVE on one child of lease_claim_batches. Nothing when there is nothing to claim.
+-- Caller: Consumer::claim, other languages.
+CREATE OR REPLACE FUNCTION /*schema*/awa.claim_jobs(
+    p_queue text, p_instance bigint, p_nonce bigint, p_max_jobs integer, p_max_bytes bigint,
+    p_deadline_us bigint DEFAULT NULL, p_aging_us bigint DEFAULT NULL, p_now timestamptz DEFAULT NULL)
+RETURNS TABLE (
+    batch_id bigint, claim_slot smallint, priority smallint, claimed_at timestamptz, deadline_at timestamptz,
+    job_ids bigint[], run_leases bigint[], attempts smallint[], max_attempts smallint[], created_ats timestamptz[],
+    kinds text[], args json[], metadata json[], contended boolean, more boolean, horizon bigint)
+LANGUAGE plpgsql VOLATILE
+SET jit = off SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off AS $awa$
+#variable_conflict use_column
+DECLARE
+    v_snapshot  pg_snapshot;
+    v_pointer   bigint;
+    v_slot      record;
+    v_lane      record;
+    v_head      timestamptz;
+    v_lanes     bigint[];
+    v_urgencies smallint[];
+    v_slots     smallint[];
+    v_work      record;
+    v_ready     smallint;
+    v_touched   smallint[] := '{}';
+    v_claim     record;
+    v_left      integer := p_max_jobs;
+    v_bytes     bigint := p_max_bytes;
+    v_now       timestamptz := coalesce(p_now, clock_timestamp());
+BEGIN
+    IF current_setting('transaction_isolation') <> 'read committed' OR pg_current_xact_id_if_assigned() IS NOT NULL THEN
+        RAISE EXCEPTION 'claim_jobs must be a READ COMMITTED statement of its own' USING ERRCODE = 'AW003',
+            HINT = 'inside another transaction a claim would hold its lanes until that transaction ends';
+    END IF;
+    contended := false;
+    more := false;
+    v_snapshot := /*schema*/awa.own_snapshot();
+    SELECT last_value INTO v_pointer FROM /*schema*/awa.queue_ring_pointer;
+    -- What is there to do? Undrained slots, oldest first, and the pointer's own even if its rotation is not visible yet.
+    FOR v_slot IN
+        SELECT s.slot FROM /*schema*/awa.queue_ring_slots AS s
+        WHERE s.state IN ('open', 'sealed') OR s.slot = (v_pointer & 63)
+        ORDER BY s.slot = (v_pointer & 63), s.generation
+    LOOP
+        FOR v_lane IN
+            SELECT l.lane_id, l.priority FROM /*schema*/awa.queue_lanes AS l WHERE l.queue = p_queue AND NOT l.paused
+        LOOP
+            CASE v_slot.slot
+            -- each queue slot:
+            WHEN 0/*slot*/ THEN v_head := /*schema*/awa.peek_lane_0/*slot*/(v_lane.lane_id, v_snapshot);
+            -- end each
+            END CASE;
+            IF v_head IS NOT NULL THEN
+                v_lanes := v_lanes || v_lane.lane_id;
+                v_slots := v_slots || v_slot.slot;
+                v_urgencies := v_urgencies || greatest(1, v_lane.priority - CASE WHEN p_aging_us IS NULL THEN 0
+                    ELSE floor(extract(epoch FROM v_now - v_head) * 1000000 / p_aging_us) END)::smallint;
+            END IF;
+        END LOOP;
+    END LOOP;
+    IF v_lanes IS NOT NULL THEN
+        IF current_setting('synchronous_commit') IN ('off', 'local') THEN
+            PERFORM set_config('synchronous_commit', 'on', true);
+        END IF;
+        -- The children are locked since the peek; a slot that reads free now was reclaimed before that.
+        FOR v_work IN
+            SELECT w.lane, min(w.urgency) AS urgency, array_agg(w.slot ORDER BY w.o) AS slots
+            FROM unnest(v_lanes, v_urgencies, v_slots) WITH ORDINALITY AS w (lane, urgency, slot, o)
+            JOIN /*schema*/awa.queue_ring_slots AS s ON s.slot = w.slot
+            WHERE s.state <> 'free' OR s.slot = (v_pointer & 63)
+            GROUP BY w.lane ORDER BY min(w.urgency), random()
+        LOOP
+            IF NOT pg_try_advisory_xact_lock(/*schema*/awa.lane_key(v_work.lane)) THEN
+                contended := true;
+                CONTINUE;
+            END IF;
+            SELECT l.priority INTO v_lane FROM /*schema*/awa.queue_lanes AS l
+            WHERE l.queue = p_queue AND l.lane_id = v_work.lane AND NOT l.paused;
+            CONTINUE WHEN NOT FOUND;
+            FOREACH v_ready IN ARRAY v_work.slots LOOP
+                IF NOT v_ready = ANY (v_touched) THEN
+                    IF cardinality(v_touched) >= 2 THEN
+                        more := true;
+                        EXIT;
+                    END IF;
+                    v_touched := v_touched || v_ready;
+                END IF;
+                CASE v_ready
+                -- each queue slot:
+                WHEN 0/*slot*/ THEN
+                    SELECT c.* INTO v_claim
+                    FROM /*schema*/awa.claim_lane_0/*slot*/(v_work.lane, v_snapshot, v_left, v_bytes) AS c;
+                -- end each
+                END CASE;
+                CONTINUE WHEN v_claim.members = 0;
+                IF claim_slot IS NULL THEN
+                    claim_slot := /*schema*/awa.enter_claim_slot();
+                    claimed_at := v_now;
+                    deadline_at := v_now + p_deadline_us * interval '1 microsecond';
+                END IF;
+                CASE claim_slot
+                -- each claim slot:
+                WHEN 0/*slot*/ THEN
+                    PERFORM /*schema*/awa.record_claim_in_0/*slot*/(v_claim.batch_id, v_work.lane, v_claim.seq, v_ready,
+                        v_claim.members, p_instance, p_nonce, v_now, deadline_at);
+                -- end each
+                END CASE;
+                batch_id := v_claim.batch_id;
+                priority := v_lane.priority;
+                job_ids := v_claim.job_ids;
+                run_leases := v_claim.run_leases;
+                attempts := v_claim.attempts;
+                max_attempts := v_claim.max_attempts;
+                created_ats := v_claim.created_ats;
+                kinds := v_claim.kinds;
+                args := v_claim.args;
+                metadata := v_claim.metadata;
+                RETURN NEXT;
+                v_left := v_left - v_claim.members;
+                v_bytes := v_bytes - v_claim.bytes;
+                EXIT WHEN v_left <= 0 OR v_bytes <= 0;
+            END LOOP;
+            EXIT WHEN v_left <= 0 OR v_bytes <= 0;
+        END LOOP;
+        more := more OR v_left <= 0 OR v_bytes <= 0;
+    END IF;
+    batch_id := NULL;
+    claim_slot := NULL;
+    job_ids := NULL;
+    run_leases := NULL;
+    attempts := NULL;
+    max_attempts := NULL;
+    created_ats := NULL;
+    kinds := NULL;
+    args := NULL;
+    metadata := NULL;
+    horizon := pg_snapshot_xmin(v_snapshot)::text::bigint;
+    RETURN NEXT;
+END
+$awa$;

@@ -1,0 +1,23 @@
+-- Purpose: the jobs behind members of claim batches of one slot.
+-- Parameters: parallel arrays, one element per member: a tag of the caller's, lane and sequence of the attempt batch,
+--   index in the batch from 1.
+-- Returns: the tag and the ready row; lease and attempts are those before the claim.
+-- Locks: ACCESS SHARE on the children of ready_entries and ready_claim_attempt_batches.
+-- Caller: claimed_bodies.
+-- per slot of: queue ring
+CREATE OR REPLACE FUNCTION /*schema*/awa.claimed_bodies_0/*slot*/(
+    p_tags bigint[], p_lanes bigint[], p_seqs bigint[], p_indexes integer[])
+RETURNS TABLE (tag bigint, job_id bigint, lane_id bigint, run_lease bigint, attempt smallint, max_attempts smallint,
+    created_at timestamptz, kind text, args json, metadata json, last_error text)
+LANGUAGE plpgsql STABLE AS $awa$
+BEGIN
+    RETURN QUERY
+    SELECT m.tag, r.job_id, r.lane_id, coalesce(r.run_lease, 0), coalesce(r.attempt, 0::smallint), r.max_attempts,
+           r.created_at, r.kind, r.args, r.metadata, r.last_error
+    FROM unnest(p_tags, p_lanes, p_seqs, p_indexes) AS m (tag, lane, seq, index)
+    JOIN /*schema*/awa.ready_claim_attempt_batches_0/*slot*/ AS b ON b.lane_id = m.lane AND b.seq = m.seq
+    JOIN /*schema*/awa.ready_entries_0/*slot*/ AS r
+        ON r.lane_id = b.lane_id AND r.xid >= b.first_xid AND r.xid <= b.last_xid AND r.job_id = b.job_ids[m.index]
+       AND coalesce(r.run_lease, 0) = coalesce(b.run_leases[m.index], 0);
+END
+$awa$;

@@ -1,0 +1,29 @@
+-- Purpose: closes members of compact claims of one claim slot; see close_receipts_0.
+-- Parameters: the slot; the rest as close_receipts_0.
+-- Returns: as close_receipts_0.
+-- Locks: as close_receipts_0.
+-- Caller: complete_attempts, end_attempts.
+CREATE OR REPLACE FUNCTION /*schema*/awa.close_receipts(
+    p_claim_slot smallint, p_outcome smallint, p_batches bigint[], p_nonces bigint[], p_receipts int8multirange[],
+    p_now timestamptz,
+    OUT batches bigint[], OUT closed int8multirange[], OUT lanes bigint[], OUT ready_slots smallint[],
+    OUT seqs bigint[], OUT are_whole boolean[], OUT claimed_ats timestamptz[])
+LANGUAGE plpgsql VOLATILE AS $awa$
+BEGIN
+    CASE p_claim_slot
+    -- each claim slot:
+    WHEN 0/*slot*/ THEN
+        SELECT c.batches, c.closed, c.lanes, c.ready_slots, c.seqs, c.are_whole, c.claimed_ats
+        INTO batches, closed, lanes, ready_slots, seqs, are_whole, claimed_ats
+        FROM /*schema*/awa.close_receipts_0/*slot*/(p_outcome, p_batches, p_nonces, p_receipts, p_now) AS c;
+    -- end each
+    ELSE NULL; -- no such slot: such a claim was never issued
+    END CASE;
+    -- TRUNCATE is not subject to snapshots: a claim that an older snapshot should still see may be gone, and only a new
+    -- transaction can tell a closed attempt from one that lives on elsewhere.
+    IF batches IS NULL AND current_setting('transaction_isolation') <> 'read committed' THEN
+        RAISE EXCEPTION 'the attempt is not open as far as this transaction can see' USING ERRCODE = '40001',
+            HINT = 'run the transaction again';
+    END IF;
+END
+$awa$;

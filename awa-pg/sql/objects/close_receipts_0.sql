@@ -1,0 +1,59 @@
+-- Purpose: closes members of compact claims of one claim slot: what is open among the wanted is closed, once. The
+--   exclusion constraint is the last word; what is read before only says what to try.
+-- Parameters: outcome; parallel arrays, one element per batch in ascending order: batch, nonce, wanted receipts.
+-- Returns: parallel arrays, one element per closure row written: batch, receipts closed, lane, slot and sequence of the
+--   attempt batch, whether the whole batch was closed by it, and by whom and when the batch was claimed. A batch that is
+--   not there, or has another nonce, closes nothing.
+-- Locks: ROW EXCLUSIVE on the child of lease_claim_closure_batches; waits for a transaction that is closing the same
+--   receipts, no longer than lock_timeout.
+-- Caller: complete_attempts, end_attempts.
+-- per slot of: claim ring
+CREATE OR REPLACE FUNCTION /*schema*/awa.close_receipts_0/*slot*/(
+    p_outcome smallint, p_batches bigint[], p_nonces bigint[], p_receipts int8multirange[], p_now timestamptz,
+    OUT batches bigint[], OUT closed int8multirange[], OUT lanes bigint[], OUT ready_slots smallint[],
+    OUT seqs bigint[], OUT are_whole boolean[], OUT claimed_ats timestamptz[])
+LANGUAGE plpgsql VOLATILE AS $awa$
+DECLARE
+    v_open record;
+    v_done record;
+BEGIN
+    FOR v_turn IN 1..8 LOOP
+        SELECT array_agg(o.rest ORDER BY o.batch) AS receipts, array_agg(o.ready_slot ORDER BY o.batch) AS ready_slots,
+               count(*) AS rows
+        INTO v_open
+        FROM (SELECT w.batch, b.ready_slot,
+                     w.receipts * int8multirange(int8range((b.batch_id << 10) + 1, (b.batch_id << 10) + b.members + 1))
+                     - coalesce((SELECT range_agg(c.receipts)
+                                 FROM /*schema*/awa.lease_claim_closure_batches_0/*slot*/ AS c
+                                 WHERE c.receipts && w.receipts), '{}') AS rest
+              FROM unnest(p_batches, p_nonces, p_receipts) AS w (batch, nonce, receipts)
+              JOIN /*schema*/awa.lease_claim_batches_0/*slot*/ AS b ON b.batch_id = w.batch AND b.nonce = w.nonce) AS o
+        WHERE NOT isempty(o.rest);
+        EXIT WHEN v_open.rows = 0;
+        WITH written AS (
+            INSERT INTO /*schema*/awa.lease_claim_closure_batches_0/*slot*/ (
+                closed_at, claim_slot, ready_slot, outcome, receipts)
+            SELECT p_now, 0/*slot*/, o.ready_slot, p_outcome, o.receipts
+            FROM unnest(v_open.receipts, v_open.ready_slots) AS o (receipts, ready_slot)
+            ON CONFLICT DO NOTHING
+            RETURNING receipts)
+        SELECT array_agg(b.batch_id) AS batches, array_agg(w.receipts) AS closed, array_agg(b.lane_id) AS lanes,
+               array_agg(b.ready_slot) AS ready_slots, array_agg(b.attempt_seq) AS seqs,
+               array_agg(w.receipts = int8multirange(
+                   int8range((b.batch_id << 10) + 1, (b.batch_id << 10) + b.members + 1))) AS are_whole,
+               array_agg(b.claimed_at) AS claimed_ats, count(*) AS rows
+        INTO v_done
+        FROM written AS w
+        JOIN /*schema*/awa.lease_claim_batches_0/*slot*/ AS b ON b.batch_id = lower(w.receipts) >> 10;
+        batches := batches || v_done.batches;
+        closed := closed || v_done.closed;
+        lanes := lanes || v_done.lanes;
+        ready_slots := ready_slots || v_done.ready_slots;
+        seqs := seqs || v_done.seqs;
+        are_whole := are_whole || v_done.are_whole;
+        claimed_ats := claimed_ats || v_done.claimed_ats;
+        -- A row was refused: somebody closed one of its receipts meanwhile. Read again what is left, and repeat.
+        EXIT WHEN v_done.rows = v_open.rows;
+    END LOOP;
+END
+$awa$;

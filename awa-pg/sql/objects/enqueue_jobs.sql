@@ -1,0 +1,61 @@
+-- Purpose: stores jobs, in the caller's transaction or in one of its own. Blocks nobody and waits for nobody.
+-- Parameters: the distinct lanes (parallel arrays queue, priority, shard); then parallel arrays with one element per
+--   job: lane as an index from 1 into the lanes (NULL: all in the first), kind (one element alone serves all), args,
+--   attempt budget (likewise), metadata (NULL: none), earliest start as an absolute time and as microseconds from now
+--   (NULL: at once); whether to wake sleeping dispatchers (false for transactions that will be prepared); the present
+--   for tests.
+-- Returns: the job ids, in input order.
+-- Locks: ROW EXCLUSIVE on one child of ready_entries.
+-- Caller: Producer::enqueue, enqueue in a driver's transaction, other languages.
+CREATE OR REPLACE FUNCTION /*schema*/awa.enqueue_jobs(
+    p_queues text[], p_priorities smallint[], p_shards smallint[], p_lane_of_job smallint[], p_kinds text[],
+    p_args json[], p_max_attempts smallint[], p_metadata json[], p_run_at timestamptz[], p_delay_us bigint[],
+    p_wake boolean DEFAULT true, p_now timestamptz DEFAULT NULL)
+RETURNS bigint[] LANGUAGE plpgsql VOLATILE
+SET jit = off SET plan_cache_mode = force_generic_plan AS $awa$
+DECLARE
+    v_now   timestamptz := coalesce(p_now, clock_timestamp());
+    v_lanes bigint[];
+    v_jobs  bigint[];
+    v_due   boolean[];
+    v_slot  smallint;
+BEGIN
+    v_jobs := ARRAY(SELECT nextval('/*schema*/awa.job_id_seq') FROM generate_series(1, cardinality(p_args)));
+    FOR v_lane IN 1..cardinality(p_queues) LOOP
+        v_lanes[v_lane] := /*schema*/awa.lane_id(p_queues[v_lane], p_priorities[v_lane], p_shards[v_lane]);
+        PERFORM FROM /*schema*/awa.queue_lanes AS l WHERE l.lane_id = v_lanes[v_lane];
+        IF NOT FOUND THEN
+            INSERT INTO /*schema*/awa.lane_hints (lane_id, priority, shard, queue)
+            VALUES (v_lanes[v_lane], p_priorities[v_lane], p_shards[v_lane], p_queues[v_lane]);
+        END IF;
+    END LOOP;
+    IF p_run_at IS NOT NULL OR p_delay_us IS NOT NULL THEN
+        PERFORM /*schema*/awa.defer_new_jobs(p_queues, p_priorities, p_shards, v_jobs, p_lane_of_job, p_kinds, p_args,
+            p_max_attempts, p_metadata, p_run_at, p_delay_us, v_now);
+        SELECT array_agg(coalesce(at, v_now) <= v_now AND coalesce(us, 0) <= 0 ORDER BY o) INTO v_due
+        FROM unnest(v_jobs, p_run_at, p_delay_us) WITH ORDINALITY AS j (job, at, us, o);
+        IF NOT true = ANY (v_due) THEN
+            RETURN v_jobs;
+        END IF;
+    END IF;
+    v_slot := /*schema*/awa.enter_ready_slot();
+    IF v_due IS NULL THEN
+        PERFORM /*schema*/awa.append_ready(v_slot, v_jobs,
+            CASE WHEN p_lane_of_job IS NULL THEN v_lanes
+                 ELSE ARRAY(SELECT v_lanes[i] FROM unnest(p_lane_of_job) WITH ORDINALITY AS t (i, o) ORDER BY o) END,
+            p_kinds, p_args, p_max_attempts, p_metadata, NULL, NULL, NULL, NULL, v_now);
+    ELSE
+        PERFORM /*schema*/awa.append_ready(v_slot, array_agg(j.job ORDER BY j.o),
+            array_agg(v_lanes[coalesce(j.lane, 1)] ORDER BY j.o), array_agg(coalesce(j.kind, p_kinds[1]) ORDER BY j.o),
+            array_agg(j.args ORDER BY j.o), array_agg(coalesce(j.max_attempts, p_max_attempts[1]) ORDER BY j.o),
+            array_agg(j.metadata ORDER BY j.o), NULL, NULL, NULL, NULL, v_now)
+        FROM unnest(v_jobs, p_lane_of_job, p_kinds, p_args, p_max_attempts, p_metadata, v_due)
+            WITH ORDINALITY AS j (job, lane, kind, args, max_attempts, metadata, due, o)
+        WHERE j.due;
+    END IF;
+    IF p_wake THEN
+        PERFORM /*schema*/awa.wake(p_queues);
+    END IF;
+    RETURN v_jobs;
+END
+$awa$;

@@ -1,0 +1,48 @@
+-- Purpose: where a claim must look: the stretches of (xid, job_id) that a snapshot sees and a frontier has not passed,
+--   ascending. Mirrors Frontier::candidates of awa-core; a differential test ties the two.
+-- Parameters: the frontier (seen, part_xids, part_jobs); the snapshot of the claim.
+-- Returns: rows (lo, lo_job, hi): look at (xid, job_id) > (lo, lo_job) with xid < hi. First the members of seen's
+--   running list that have ended since, each from where it was left; then forward, in pieces between transactions that
+--   run, so that an uncommitted bulk load is never walked through.
+-- Locks: none.
+-- Caller: peek_lane, claim_lane, pass_tombstones, unpassed_in_slot.
+-- depends on: xid_next
+CREATE OR REPLACE FUNCTION /*schema*/awa.frontier_probes(
+    p_seen pg_snapshot, p_part_xids xid8[], p_part_jobs bigint[], p_snapshot pg_snapshot)
+RETURNS TABLE (lo xid8, lo_job bigint, hi xid8)
+LANGUAGE plpgsql IMMUTABLE AS $awa$
+DECLARE
+    v_from   xid8 := pg_snapshot_xmax(p_seen);
+    v_xmax   xid8 := pg_snapshot_xmax(p_snapshot);
+    v_member xid8;
+BEGIN
+    IF pg_snapshot_xmin(p_seen) < v_from THEN
+        FOR v_member IN
+            SELECT x FROM pg_snapshot_xip(p_seen) AS x WHERE pg_visible_in_snapshot(x, p_snapshot) ORDER BY x
+        LOOP
+            lo := v_member;
+            lo_job := coalesce(p_part_jobs[array_position(p_part_xids, v_member)], 0);
+            hi := /*schema*/awa.xid_next(v_member);
+            RETURN NEXT;
+        END LOOP;
+    END IF;
+    lo := v_from;
+    lo_job := 0;
+    IF pg_snapshot_xmin(p_snapshot) < v_xmax THEN
+        FOR v_member IN
+            SELECT x FROM pg_snapshot_xip(p_snapshot) AS x WHERE x >= v_from ORDER BY x
+        LOOP
+            hi := v_member;
+            IF lo < hi THEN
+                RETURN NEXT;
+            END IF;
+            lo := v_member;
+            lo_job := 9223372036854775807;
+        END LOOP;
+    END IF;
+    hi := v_xmax;
+    IF lo < hi THEN
+        RETURN NEXT;
+    END IF;
+END
+$awa$;

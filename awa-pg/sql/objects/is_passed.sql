@@ -1,0 +1,13 @@
+-- Purpose: whether a frontier has passed a row: the one spelling of it in SQL, as Frontier::passed is in awa-core.
+-- Parameters: the frontier (seen, part_xids, part_jobs; seen NULL: nothing was ever taken); transaction and id of the
+--   row.
+-- Returns: true when the row was taken, or skipped under a tombstone.
+-- Locks: none.
+-- Caller: the view jobs, unpassed_rows, cancel_jobs.
+CREATE OR REPLACE FUNCTION /*schema*/awa.is_passed(
+    p_seen pg_snapshot, p_part_xids xid8[], p_part_jobs bigint[], p_xid xid8, p_job bigint)
+RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $awa$
+    SELECT p_seen IS NOT NULL AND (
+        pg_visible_in_snapshot(p_xid, p_seen)
+        OR coalesce(p_job <= p_part_jobs[array_position(p_part_xids, p_xid)], false))
+$awa$;

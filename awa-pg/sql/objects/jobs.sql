@@ -1,0 +1,49 @@
+-- Purpose: every job, once, wherever it is. Read it in READ COMMITTED and in one statement: truncation is not subject
+--   to snapshots.
+-- Columns: job_id, state, queue, kind, priority, attempt (charged so far, an open one included), max_attempts, run_lease,
+--   args, metadata, created_at, run_at and deferred_reason (deferred), claimed_at (running, some finished), finalized_at,
+--   result, error.
+-- Parameters: none.
+-- Returns: a row per job.
+-- Locks: ACCESS SHARE on the tables read.
+-- Caller: get, list, queues, census; dashboards.
+-- depends on: emitted_attempts, open_claims, lane_frontiers, is_passed, terminal_jobs
+CREATE OR REPLACE VIEW /*schema*/awa.jobs AS
+SELECT r.job_id, 'ready'::text AS state, coalesce(l.queue, h.queue) AS queue, r.kind,
+       coalesce(l.priority, h.priority) AS priority, coalesce(r.attempt, 0::smallint) AS attempt, r.max_attempts,
+       coalesce(r.run_lease, 0) AS run_lease, r.args, r.metadata, r.created_at, NULL::timestamptz AS run_at,
+       NULL::text AS deferred_reason, NULL::timestamptz AS claimed_at, NULL::timestamptz AS finalized_at,
+       NULL::json AS result, r.last_error AS error
+FROM /*schema*/awa.ready_entries AS r
+LEFT JOIN /*schema*/awa.queue_lanes AS l ON l.lane_id = r.lane_id
+LEFT JOIN LATERAL (
+    SELECT n.queue, n.priority FROM /*schema*/awa.lane_hints AS n WHERE l.lane_id IS NULL AND n.lane_id = r.lane_id LIMIT 1
+) AS h ON true
+LEFT JOIN /*schema*/awa.lane_frontiers AS f ON f.ready_slot = r.ready_slot AND f.lane_id = r.lane_id
+WHERE NOT /*schema*/awa.is_passed(f.seen, f.part_xids, f.part_jobs, r.xid, r.job_id)
+  AND NOT EXISTS (
+    SELECT FROM /*schema*/awa.ready_tombstones AS t
+    WHERE t.ready_slot = r.ready_slot AND t.lane_id = r.lane_id AND t.job_id = r.job_id
+      AND t.run_lease = coalesce(r.run_lease, 0))
+UNION ALL
+SELECT r.job_id, 'running', l.queue, r.kind, l.priority, (coalesce(r.attempt, 0) + 1)::smallint, r.max_attempts,
+       coalesce(r.run_lease, 0) + 1, r.args, r.metadata, r.created_at, NULL, NULL, o.claimed_at, NULL, NULL, r.last_error
+FROM /*schema*/awa.open_claims AS o
+JOIN /*schema*/awa.emitted_attempts AS e
+    ON e.ready_slot = o.ready_slot AND e.lane_id = o.lane_id AND e.seq = o.attempt_seq AND o.open @> e.receipt_id
+JOIN /*schema*/awa.ready_entries AS r
+    ON r.ready_slot = e.ready_slot AND r.lane_id = e.lane_id AND r.job_id = e.job_id
+   AND coalesce(r.run_lease, 0) = e.row_lease
+JOIN /*schema*/awa.queue_lanes AS l ON l.lane_id = r.lane_id
+UNION ALL
+SELECT d.job_id, 'deferred', d.queue, d.kind, d.priority, d.attempt, d.max_attempts, d.run_lease, d.args, d.metadata,
+       d.created_at, d.run_at, d.reason, NULL, NULL, NULL, d.last_error
+FROM /*schema*/awa.deferred_jobs AS d
+UNION ALL
+SELECT q.job_id, 'dead', q.queue, q.kind, q.priority, q.attempt, q.max_attempts, q.run_lease, q.args, q.metadata,
+       q.created_at, NULL, NULL, NULL, q.failed_at, NULL, q.error
+FROM /*schema*/awa.dlq_entries AS q
+UNION ALL
+SELECT t.job_id, t.state, t.queue, t.kind, t.priority, t.attempt, t.max_attempts, t.run_lease, t.args, t.metadata,
+       t.created_at, NULL, NULL, t.claimed_at, t.finalized_at, t.result, t.error
+FROM /*schema*/awa.terminal_jobs AS t;

@@ -1,0 +1,15 @@
+-- Purpose: what of each claim batch is open: claimed minus closed. The one spelling of "is this attempt open?".
+-- Columns: those of lease_claim_batches that identify the claim, and open (int8multirange of receipts; empty when all
+--   is closed).
+-- Parameters: none.
+-- Returns: a row per stored claim batch.
+-- Locks: ACCESS SHARE on lease_claim_batches and lease_claim_closure_batches.
+-- Caller: the view jobs, open_attempts, are_open, rescue, cancel_jobs, prune proofs.
+CREATE OR REPLACE VIEW /*schema*/awa.open_claims AS
+SELECT b.claim_slot, b.batch_id, b.nonce, b.instance_id, b.claimed_at, b.deadline_at, b.ready_slot, b.lane_id,
+       b.attempt_seq, b.members,
+       r.receipts - coalesce((SELECT range_agg(c.receipts) FROM /*schema*/awa.lease_claim_closure_batches AS c
+                              WHERE c.claim_slot = b.claim_slot AND c.receipts && r.receipts), '{}') AS open
+FROM /*schema*/awa.lease_claim_batches AS b
+CROSS JOIN LATERAL (
+    SELECT int8multirange(int8range((b.batch_id << 10) + 1, (b.batch_id << 10) + b.members + 1)) AS receipts) AS r;

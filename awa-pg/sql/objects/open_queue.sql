@@ -1,0 +1,21 @@
+-- Purpose: makes sure that the four lanes of a queue exist, so that its first job is found at once.
+-- Parameters: queue; shard.
+-- Returns: nothing.
+-- Locks: rows of queue_lanes, briefly; call it in a transaction of its own.
+-- Caller: workers at start, set_paused.
+CREATE OR REPLACE FUNCTION /*schema*/awa.open_queue(p_queue text, p_shard smallint DEFAULT 0) RETURNS void
+LANGUAGE plpgsql VOLATILE AS $awa$
+DECLARE
+    v_paused boolean;
+BEGIN
+    PERFORM FROM /*schema*/awa.queue_lanes AS l WHERE l.queue = p_queue AND l.shard = p_shard HAVING count(*) = 4;
+    IF FOUND THEN
+        RETURN;
+    END IF;
+    SELECT coalesce(bool_or(l.paused), false) INTO v_paused FROM /*schema*/awa.queue_lanes AS l WHERE l.queue = p_queue;
+    INSERT INTO /*schema*/awa.queue_lanes (lane_id, priority, shard, paused, queue)
+    SELECT /*schema*/awa.lane_id(p_queue, p::smallint, p_shard), p, p_shard, v_paused, p_queue
+    FROM generate_series(1, 4) AS p
+    ON CONFLICT (queue, priority, shard) DO NOTHING;
+END
+$awa$;

@@ -1,0 +1,37 @@
+-- Purpose: makes due deferred jobs ready: they join the tail of their lanes.
+-- Parameters: at most so many; the present for tests.
+-- Returns: how many were promoted. Jobs that somebody else holds are passed over.
+-- Locks: the promoted rows of deferred_jobs; ROW EXCLUSIVE on one child of ready_entries.
+-- Caller: Maintainer::promote.
+CREATE OR REPLACE FUNCTION /*schema*/awa.promote_due(p_limit integer, p_now timestamptz DEFAULT NULL) RETURNS integer
+LANGUAGE plpgsql VOLATILE SET jit = off SET enable_seqscan = off AS $awa$
+DECLARE
+    v_now timestamptz := coalesce(p_now, clock_timestamp());
+    v_due record;
+BEGIN
+    WITH due AS (
+        DELETE FROM /*schema*/awa.deferred_jobs AS d
+        WHERE d.job_id = ANY (ARRAY(
+            SELECT f.job_id FROM /*schema*/awa.deferred_jobs AS f WHERE f.run_at <= v_now
+            ORDER BY f.run_at, f.job_id LIMIT p_limit FOR UPDATE SKIP LOCKED))
+        RETURNING d.*)
+    SELECT count(*)::integer AS jobs, array_agg(d.job_id ORDER BY d.run_at, d.job_id) AS job_ids,
+           array_agg(d.kind ORDER BY d.run_at, d.job_id) AS kinds, array_agg(d.args ORDER BY d.run_at, d.job_id) AS args,
+           array_agg(d.max_attempts ORDER BY d.run_at, d.job_id) AS max_attempts,
+           array_agg(d.metadata ORDER BY d.run_at, d.job_id) AS metadata,
+           array_agg(d.created_at ORDER BY d.run_at, d.job_id) AS created_ats,
+           array_agg(d.attempt ORDER BY d.run_at, d.job_id) AS attempts,
+           array_agg(d.run_lease ORDER BY d.run_at, d.job_id) AS run_leases,
+           array_agg(d.last_error ORDER BY d.run_at, d.job_id) AS errors,
+           array_agg(d.queue ORDER BY d.run_at, d.job_id) AS queues,
+           array_agg(d.priority ORDER BY d.run_at, d.job_id) AS priorities,
+           array_agg(d.shard ORDER BY d.run_at, d.job_id) AS shards
+    INTO v_due FROM due AS d;
+    IF v_due.jobs > 0 THEN
+        PERFORM /*schema*/awa.append_again(v_due.job_ids, v_due.queues, v_due.priorities, v_due.shards, v_due.kinds,
+            v_due.args, v_due.max_attempts, v_due.metadata, v_due.created_ats, v_due.attempts, v_due.run_leases,
+            v_due.errors, v_now);
+    END IF;
+    RETURN v_due.jobs;
+END
+$awa$;

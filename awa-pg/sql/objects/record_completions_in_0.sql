@@ -1,0 +1,20 @@
+-- Purpose: appends the compact history of members that ended well, to the slot of their ready rows. The open claims,
+--   which end with this transaction, keep that slot from being reclaimed.
+-- Parameters: parallel arrays, one element per closure: lane and sequence of the attempt batch, receipts, whether they
+--   are the whole batch; the present.
+-- Returns: nothing.
+-- Locks: ROW EXCLUSIVE on the child of receipt_completion_batches.
+-- Caller: complete_attempts.
+-- per slot of: queue ring
+CREATE OR REPLACE FUNCTION /*schema*/awa.record_completions_in_0/*slot*/(
+    p_lanes bigint[], p_seqs bigint[], p_receipts int8multirange[], p_are_whole boolean[], p_now timestamptz)
+RETURNS void LANGUAGE plpgsql VOLATILE AS $awa$
+BEGIN
+    INSERT INTO /*schema*/awa.receipt_completion_batches_0/*slot*/ (
+        lane_id, attempt_seq, completed_at, ready_slot, jobs, receipts)
+    SELECT c.lane, c.seq, p_now, 0/*slot*/,
+           (SELECT sum(upper(r) - lower(r)) FROM unnest(c.receipts) AS r)::smallint,
+           CASE WHEN NOT c.is_whole THEN c.receipts END
+    FROM unnest(p_lanes, p_seqs, p_receipts, p_are_whole) AS c (lane, seq, receipts, is_whole);
+END
+$awa$;

@@ -1,0 +1,33 @@
+-- Purpose: makes dead jobs ready again, with their attempts counted from zero, and deferred jobs at once, with their
+--   attempts as they are.
+-- Parameters: ids; the present for tests.
+-- Returns: a row per id in input order: position from 1, and the state the job was in; or 'contended', '!<state>' (it is
+--   in a state from which there is no retry), NULL (no such job).
+-- Locks: the rows of dlq_entries and deferred_jobs, only tried; ROW EXCLUSIVE on one child of ready_entries.
+-- Caller: Operator::retry.
+CREATE OR REPLACE FUNCTION /*schema*/awa.retry_jobs(p_jobs bigint[], p_now timestamptz DEFAULT NULL)
+RETURNS TABLE (position_of_id integer, answer text) LANGUAGE plpgsql VOLATILE SET jit = off AS $awa$
+DECLARE
+    v_now timestamptz := coalesce(p_now, clock_timestamp());
+    v_job record;
+BEGIN
+    FOR v_index IN 1..cardinality(p_jobs) LOOP
+        position_of_id := v_index;
+        answer := (SELECT j.state FROM /*schema*/awa.jobs AS j WHERE j.job_id = p_jobs[v_index] LIMIT 1);
+        IF answer IN ('dead', 'deferred') THEN
+            SELECT j.* INTO v_job FROM /*schema*/awa.take_held_job(p_jobs[v_index]) AS j;
+            IF v_job.job_id IS NULL THEN
+                answer := 'contended';
+            ELSE
+                PERFORM /*schema*/awa.append_again(ARRAY[v_job.job_id], ARRAY[v_job.queue], ARRAY[v_job.priority],
+                    ARRAY[v_job.shard], ARRAY[v_job.kind], ARRAY[v_job.args], ARRAY[v_job.max_attempts],
+                    ARRAY[v_job.metadata], ARRAY[v_job.created_at], ARRAY[v_job.attempt], ARRAY[v_job.run_lease],
+                    ARRAY[v_job.last_error], v_now);
+            END IF;
+        ELSE
+            answer := '!' || answer;
+        END IF;
+        RETURN NEXT;
+    END LOOP;
+END
+$awa$;

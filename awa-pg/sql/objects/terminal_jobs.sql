@@ -1,0 +1,39 @@
+-- Purpose: the retained history of finished jobs: compact completions, wide rows, and jobs cancelled before they were
+--   claimed.
+-- Columns: job_id, state, queue, kind, priority, attempt, max_attempts, run_lease, args, metadata, created_at,
+--   claimed_at (NULL where the claim is no longer stored), finalized_at, result, error.
+-- Parameters: none.
+-- Returns: a row per finished job.
+-- Locks: ACCESS SHARE on the tables read.
+-- Caller: the view jobs, dashboards.
+-- depends on: emitted_attempts
+CREATE OR REPLACE VIEW /*schema*/awa.terminal_jobs AS
+SELECT r.job_id, 'completed'::text AS state, l.queue, r.kind, l.priority, (coalesce(r.attempt, 0) + 1)::smallint AS attempt,
+       r.max_attempts, coalesce(r.run_lease, 0) + 1 AS run_lease, r.args, r.metadata, r.created_at,
+       NULL::timestamptz AS claimed_at, c.completed_at AS finalized_at, NULL::json AS result, NULL::text AS error
+FROM /*schema*/awa.receipt_completion_batches AS c
+JOIN /*schema*/awa.emitted_attempts AS e
+    ON e.ready_slot = c.ready_slot AND e.lane_id = c.lane_id AND e.seq = c.attempt_seq
+   AND (c.receipts IS NULL OR c.receipts @> e.receipt_id)
+JOIN /*schema*/awa.ready_entries AS r
+    ON r.ready_slot = e.ready_slot AND r.lane_id = e.lane_id AND r.job_id = e.job_id
+   AND coalesce(r.run_lease, 0) = e.row_lease
+JOIN /*schema*/awa.queue_lanes AS l ON l.lane_id = r.lane_id
+WHERE NOT EXISTS (
+    SELECT FROM /*schema*/awa.receipt_completion_tombstones AS t
+    WHERE t.ready_slot = r.ready_slot AND t.job_id = r.job_id AND t.run_lease = coalesce(r.run_lease, 0) + 1)
+UNION ALL
+SELECT d.job_id, d.state, d.queue, d.kind, d.priority, d.attempt, d.max_attempts, d.run_lease, d.args, d.metadata,
+       d.created_at, d.claimed_at, d.finalized_at, d.result, d.error
+FROM /*schema*/awa.done_entries AS d
+UNION ALL
+SELECT r.job_id, 'cancelled', l.queue, r.kind, l.priority, coalesce(r.attempt, 0::smallint), r.max_attempts,
+       coalesce(r.run_lease, 0), r.args, r.metadata, r.created_at, NULL, t.cancelled_at, NULL, t.reason
+FROM /*schema*/awa.ready_tombstones AS t
+JOIN /*schema*/awa.ready_entries AS r
+    ON r.ready_slot = t.ready_slot AND r.lane_id = t.lane_id AND r.job_id = t.job_id
+   AND coalesce(r.run_lease, 0) = t.run_lease
+LEFT JOIN /*schema*/awa.queue_lanes AS l ON l.lane_id = r.lane_id
+WHERE NOT EXISTS (
+    SELECT FROM /*schema*/awa.emitted_attempts AS e
+    WHERE e.ready_slot = t.ready_slot AND e.lane_id = t.lane_id AND e.job_id = t.job_id AND e.row_lease = t.run_lease);

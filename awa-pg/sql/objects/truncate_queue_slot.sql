@@ -1,0 +1,35 @@
+-- Purpose: reclaims a slot of the queue ring that was proven spent under its locks.
+-- Parameters: the slot.
+-- Returns: nothing.
+-- Locks: ACCESS EXCLUSIVE on the children, held already.
+-- Caller: prune.
+CREATE OR REPLACE FUNCTION /*schema*/awa.truncate_queue_slot(p_slot smallint) RETURNS void
+LANGUAGE plpgsql VOLATILE AS $awa$
+BEGIN
+    CASE p_slot
+    -- each queue slot:
+    WHEN 0/*slot*/ THEN
+        -- A child without pages is left alone: each TRUNCATE writes to the catalog.
+        IF pg_relation_size('/*schema*/awa.ready_entries_0/*slot*/') > 0 THEN
+            TRUNCATE /*schema*/awa.ready_entries_0/*slot*/;
+        END IF;
+        IF pg_relation_size('/*schema*/awa.ready_claim_attempt_batches_0/*slot*/') > 0 THEN
+            TRUNCATE /*schema*/awa.ready_claim_attempt_batches_0/*slot*/;
+        END IF;
+        IF pg_relation_size('/*schema*/awa.ready_tombstones_0/*slot*/') > 0 THEN
+            TRUNCATE /*schema*/awa.ready_tombstones_0/*slot*/;
+        END IF;
+        IF pg_relation_size('/*schema*/awa.done_entries_0/*slot*/') > 0 THEN
+            TRUNCATE /*schema*/awa.done_entries_0/*slot*/;
+        END IF;
+        IF pg_relation_size('/*schema*/awa.receipt_completion_batches_0/*slot*/') > 0 THEN
+            TRUNCATE /*schema*/awa.receipt_completion_batches_0/*slot*/;
+        END IF;
+        IF pg_relation_size('/*schema*/awa.receipt_completion_tombstones_0/*slot*/') > 0 THEN
+            TRUNCATE /*schema*/awa.receipt_completion_tombstones_0/*slot*/;
+        END IF;
+    -- end each
+    END CASE;
+    UPDATE /*schema*/awa.queue_ring_slots SET state = 'free' WHERE slot = p_slot;
+END
+$awa$;

@@ -1,0 +1,9 @@
+-- Purpose: the advisory lock of a wake-up bucket, different for each schema of one database.
+-- Parameters: bucket 0 to 63.
+-- Returns: the key.
+-- Locks: none.
+-- Caller: wake, the listeners of the drivers.
+CREATE OR REPLACE FUNCTION /*schema*/awa.wake_key(p_bucket integer) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $awa$
+    SELECT (hashtextextended('awa wake-up of ' || '/*schema*/awa', 0) & ~63::bigint) | p_bucket
+$awa$;

@@ -1,0 +1,14 @@
+-- Purpose: how many receipts of a slot of the claim ring are open.
+-- Parameters: slot of the claim ring.
+-- Returns: the number; 0 proves that every claim in it is closed.
+-- Locks: ACCESS SHARE on the slot's children and the parents.
+-- Caller: prune.
+SELECT coalesce((SELECT sum(upper(r) - lower(r)) FROM unnest(
+        coalesce((SELECT range_agg(int8range((b.batch_id << 10) + 1, (b.batch_id << 10) + b.members + 1))
+                  FROM /*schema*/awa.lease_claim_batches AS b WHERE b.claim_slot = $1::smallint), '{}')
+      - coalesce((SELECT range_agg(c.receipts) FROM /*schema*/awa.lease_claim_closure_batches AS c
+                  WHERE c.claim_slot = $1::smallint), '{}')) AS r), 0)::bigint
+     + (SELECT count(*) FROM /*schema*/awa.lease_claims AS l
+        WHERE l.claim_slot = $1::smallint
+          AND NOT EXISTS (SELECT FROM /*schema*/awa.lease_claim_closures AS c
+                          WHERE c.claim_slot = l.claim_slot AND c.receipt_id = l.receipt_id))

@@ -1,0 +1,17 @@
+-- Purpose: how many claim slots hold open claims on jobs of a slot of the queue ring. Counts by slot alone: the claims
+--   of its older generations were closed before it was freed.
+-- Parameters: slot of the queue ring.
+-- Returns: the number of claim slots; 0 proves that nothing of it is open.
+-- Locks: ACCESS SHARE on the claim ring.
+-- Caller: prune.
+SELECT count(*) FROM /*schema*/awa.claim_ring_slots AS s
+WHERE NOT isempty(
+        coalesce((SELECT range_agg(int8range((b.batch_id << 10) + 1, (b.batch_id << 10) + b.members + 1))
+                  FROM /*schema*/awa.lease_claim_batches AS b
+                  WHERE b.claim_slot = s.slot AND b.ready_slot = $1::smallint), '{}')
+      - coalesce((SELECT range_agg(c.receipts) FROM /*schema*/awa.lease_claim_closure_batches AS c
+                  WHERE c.claim_slot = s.slot AND c.ready_slot = $1::smallint), '{}'))
+   OR EXISTS (SELECT FROM /*schema*/awa.lease_claims AS l
+              WHERE l.claim_slot = s.slot AND l.ready_slot = $1::smallint
+                AND NOT EXISTS (SELECT FROM /*schema*/awa.lease_claim_closures AS c
+                                WHERE c.claim_slot = l.claim_slot AND c.receipt_id = l.receipt_id))

@@ -1,0 +1,19 @@
+-- Purpose: the queue ring as rotation, draining and pruning see it.
+-- Parameters: present.
+-- Returns: slot, generation, state, microseconds since it was opened (NULL: never), bytes of its children, pointer.
+-- Locks: ACCESS SHARE on the control table.
+-- Caller: rotate, drain, prune.
+SELECT s.slot, s.generation, s.state,
+       (extract(epoch FROM coalesce($1::timestamptz, clock_timestamp()) - s.opened_at) * 1000000)::bigint,
+       CASE s.slot
+       -- each queue slot:
+       WHEN 0/*slot*/ THEN pg_relation_size('/*schema*/awa.ready_entries_0/*slot*/')
+           + pg_relation_size('/*schema*/awa.ready_claim_attempt_batches_0/*slot*/')
+           + pg_relation_size('/*schema*/awa.ready_tombstones_0/*slot*/')
+           + pg_relation_size('/*schema*/awa.done_entries_0/*slot*/')
+           + pg_relation_size('/*schema*/awa.receipt_completion_batches_0/*slot*/')
+           + pg_relation_size('/*schema*/awa.receipt_completion_tombstones_0/*slot*/')
+       -- end each
+       END,
+       (SELECT p.last_value FROM /*schema*/awa.queue_ring_pointer AS p)
+FROM /*schema*/awa.queue_ring_slots AS s ORDER BY s.slot

@@ -1,0 +1,8 @@
+-- Purpose: forgets instances that have been silent for a day and hold nothing.
+-- Parameters: present.
+-- Returns: nothing.
+-- Locks: the rows deleted.
+-- Caller: Maintainer::tidy.
+DELETE FROM /*schema*/awa.runtime_instances AS i
+WHERE i.last_beat < coalesce($1::timestamptz, clock_timestamp()) - interval '1 day'
+  AND NOT EXISTS (SELECT FROM /*schema*/awa.open_claims AS o WHERE o.instance_id = i.instance_id AND NOT isempty(o.open))

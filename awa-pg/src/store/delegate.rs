@@ -1,0 +1,81 @@
+//! Handing the storage traits through to a [`PgStore`](super::PgStore) inside an adapter's own type.
+
+/// Implements the storage traits for `$store` by its field `$field`, which must be a
+/// [`PgStore`](crate::store::PgStore). An adapter needs `async-trait` among its dependencies.
+#[macro_export]
+macro_rules! delegate_store {
+    ($store:ty, $field:ident) => {
+        $crate::delegate_store!(@one $store, $field, awa_core::store::Producer {
+            async fn enqueue(&self, jobs: &[awa_core::NewJob])
+                -> Result<Vec<awa_core::Enqueued>, awa_core::StoreError>;
+        });
+        $crate::delegate_store!(@one $store, $field, awa_core::store::Consumer {
+            async fn claim(&self, request: &awa_core::store::ClaimRequest)
+                -> Result<awa_core::store::Claimed, awa_core::StoreError>;
+            async fn close(&self, closures: &[awa_core::Closure])
+                -> Result<Vec<awa_core::ClosureAnswer>, awa_core::StoreError>;
+            async fn beat(&self, instance: awa_core::InstanceId, staleness: std::time::Duration)
+                -> Result<(), awa_core::StoreError>;
+            async fn retire(&self, instance: awa_core::InstanceId) -> Result<(), awa_core::StoreError>;
+            async fn open_attempts(&self, instance: awa_core::InstanceId, limit: usize)
+                -> Result<Vec<awa_core::attempt::Receipt>, awa_core::StoreError>;
+            async fn are_open(&self, receipts: &[awa_core::attempt::Receipt])
+                -> Result<Vec<bool>, awa_core::StoreError>;
+        });
+        $crate::delegate_store!(@one $store, $field, awa_core::store::Maintainer {
+            async fn try_tick(&self, task: awa_core::store::Task, every: std::time::Duration)
+                -> Result<bool, awa_core::StoreError>;
+            async fn promote(&self, limit: usize)
+                -> Result<awa_core::store::Promoted, awa_core::StoreError>;
+            async fn rescue(&self, request: &awa_core::store::RescueRequest, retry: &awa_core::retry::RetryPolicy)
+                -> Result<awa_core::store::Rescued, awa_core::StoreError>;
+            async fn rotate(&self, ring: awa_core::ring::RingKind, policy: &awa_core::ring::RotationPolicy)
+                -> Result<awa_core::store::Rotated, awa_core::StoreError>;
+            async fn drain(&self) -> Result<awa_core::store::Drained, awa_core::StoreError>;
+            async fn prune(&self, ring: awa_core::ring::RingKind, retention: &awa_core::store::RetentionPolicy)
+                -> Result<Vec<awa_core::store::PruneReport>, awa_core::StoreError>;
+            async fn tidy(&self) -> Result<(), awa_core::StoreError>;
+            async fn open_queue(&self, queue: &awa_core::QueueName) -> Result<(), awa_core::StoreError>;
+        });
+        $crate::delegate_store!(@one $store, $field, awa_core::store::Operator {
+            async fn get(&self, job: awa_core::JobId)
+                -> Result<Option<awa_core::store::JobView>, awa_core::StoreError>;
+            async fn list(&self, filter: &awa_core::store::JobFilter)
+                -> Result<Vec<awa_core::store::JobView>, awa_core::StoreError>;
+            async fn queues(&self) -> Result<Vec<awa_core::store::QueueView>, awa_core::StoreError>;
+            async fn census(&self) -> Result<Vec<awa_core::store::CensusCount>, awa_core::StoreError>;
+            async fn cancel(&self, jobs: &[awa_core::JobId], reason: &awa_core::attempt::ErrorText)
+                -> Result<Vec<awa_core::store::Acted>, awa_core::StoreError>;
+            async fn retry(&self, jobs: &[awa_core::JobId])
+                -> Result<Vec<awa_core::store::Acted>, awa_core::StoreError>;
+            async fn set_paused(&self, queue: &awa_core::QueueName, paused: bool)
+                -> Result<(), awa_core::StoreError>;
+        });
+
+        impl awa_core::Store for $store {
+            fn describe(&self) -> String {
+                self.$field.describe()
+            }
+
+            fn wakeups(&self) -> Option<&dyn awa_core::store::Wakeups> {
+                self.$field.wakeups().map(|wakeups| wakeups as &dyn awa_core::store::Wakeups)
+            }
+
+            fn is_durable(&self) -> bool {
+                true
+            }
+        }
+    };
+    (@one $store:ty, $field:ident, $trait:path {
+        $(async fn $method:ident(&self $(, $argument:ident: $type:ty)*) -> $answer:ty;)*
+    }) => {
+        #[async_trait::async_trait]
+        impl $trait for $store {
+            $(
+                async fn $method(&self $(, $argument: $type)*) -> $answer {
+                    self.$field.$method($($argument),*).await
+                }
+            )*
+        }
+    };
+}

@@ -1,0 +1,294 @@
+//! Installing and checking the schema.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use awa_core::error::{StoreError, StoreErrorKind};
+
+use super::{PgStore, only_row, undecodable};
+use crate::session::{PgError, Session, Transaction, TransactionLimits};
+use crate::sql::{Object, RingSizes, Sql};
+use crate::value::{DecodeError, Param, Row};
+
+const PREPARE: &str = "prepare_schema";
+const CHECK: &str = "check_ready";
+/// An installation is one transaction, so that nobody ever sees half of one; others wait for it that long.
+const LIMITS: TransactionLimits = TransactionLimits {
+    idle: Duration::from_secs(60),
+    statement: Duration::from_secs(120),
+    lock: Some(Duration::from_secs(60)),
+};
+
+/// What [`PgStore::prepare_schema`] did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Prepared {
+    /// The schema.
+    pub schema: String,
+    /// Whether it was made.
+    pub created: bool,
+    /// Titles of the migrations that were applied, in order.
+    pub migrations: Vec<String>,
+    /// How many functions and views were made or replaced.
+    pub objects: usize,
+}
+
+impl fmt::Display for Prepared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.migrations.is_empty() && self.objects == 0 {
+            return write!(f, "schema {:?} is up to date", self.schema);
+        }
+        let (migrations, objects) = (self.migrations.len(), self.objects);
+        write!(f, "schema {:?}: {migrations} migrations applied, {objects} functions and views installed", self.schema)
+    }
+}
+
+/// What is installed, as far as a program must know.
+struct Installation {
+    version: i32,
+    fingerprint: String,
+    rings: RingSizes,
+    program: String,
+}
+
+impl PgStore {
+    /// Installs the schema or brings it up to date. Idempotent; safe when twenty processes do it at once with one
+    /// connection each; never leaves half an installation behind.
+    ///
+    /// # Errors
+    ///
+    /// [`NotReady`](StoreErrorKind::NotReady) when the schema was installed by a newer Awa, or a migration that was
+    /// applied differs from this program's; [`Denied`](StoreErrorKind::Denied) without the privilege to create.
+    pub async fn prepare_schema(&self, rings: RingSizes) -> Result<Prepared, StoreError> {
+        let lost = |error: PgError| error.into_store_error(PREPARE);
+        let mut session = self.pool.session().await.map_err(lost)?;
+        let mut transaction = Transaction::begin(session.as_mut(), &LIMITS).await.map_err(lost)?;
+        match self.install(transaction.session(), rings).await {
+            Ok(prepared) => transaction.commit().await.map(|()| prepared).map_err(lost),
+            Err(error) => {
+                transaction.rollback().await.map_err(lost)?;
+                Err(error)
+            }
+        }
+    }
+
+    /// Checks that the schema is there and fits this program.
+    ///
+    /// # Errors
+    ///
+    /// [`NotReady`](StoreErrorKind::NotReady) with the command that helps.
+    pub async fn check_ready(&self) -> Result<(), StoreError> {
+        self.installed(CHECK).await.map(drop)
+    }
+
+    /// All statements, for the sizes of the rings that are installed.
+    pub(super) async fn installed(&self, operation: &'static str) -> Result<Arc<Sql>, StoreError> {
+        let read = async || {
+            let mut session = self.pool.session().await.map_err(|error| error.into_store_error(operation))?;
+            let found = find(session.as_mut(), &self.sql, operation).await?;
+            let Some(found) = found else {
+                let schema = self.sql.schema().as_str();
+                return Err(not_ready(operation, format!("schema {schema:?} is not set up; run `awa migrate`")));
+            };
+            let sql = Sql::new(self.sql.schema(), found.rings);
+            found.must_fit(&sql, operation)?;
+            Ok(Arc::new(sql))
+        };
+        self.installed.get_or_try_init(read).await.cloned()
+    }
+
+    async fn install(&self, session: &mut dyn Session, rings: RingSizes) -> Result<Prepared, StoreError> {
+        query(session, &self.sql, "install/take_turn", &[]).await?;
+        let (has_schema, has_bookkeeping) = look(session, &self.sql, PREPARE).await?;
+        if !has_schema {
+            batch(session, &self.sql.statement("install/create_schema").text).await?;
+        }
+        if !has_bookkeeping {
+            batch(session, &self.sql.statement("install/bookkeeping").text).await?;
+        }
+        let found = find(session, &self.sql, PREPARE).await?;
+        let sql = Sql::new(self.sql.schema(), found.as_ref().map_or(rings, |found| found.rings));
+        let migrations = migrate(session, &sql).await?;
+        let objects = replace_objects(session, &sql).await?;
+        if !migrations.is_empty() || objects > 0 {
+            let rings = sql.rings();
+            let params = [
+                Param::I32(newest(&sql)),
+                Param::Text(fingerprint(&sql).into()),
+                Param::I16(i16::from(rings.queue)),
+                Param::I16(i16::from(rings.claim)),
+                Param::I16(i16::from(rings.lease)),
+                Param::Text(env!("CARGO_PKG_VERSION").into()),
+            ];
+            query(session, &sql, "install/record_installation", &params).await?;
+        }
+        Ok(Prepared { schema: sql.schema().as_str().to_owned(), created: !has_schema, migrations, objects })
+    }
+}
+
+impl Installation {
+    fn read(row: &Row) -> Result<Self, DecodeError> {
+        let size = |column| row.i16(column).map(|size| u8::try_from(size).unwrap_or(u8::MAX));
+        Ok(Self {
+            version: row.i32(0)?,
+            fingerprint: row.text(1)?.to_owned(),
+            rings: RingSizes { queue: size(2)?, claim: size(3)?, lease: size(4)? },
+            program: row.text(5)?.to_owned(),
+        })
+    }
+
+    fn must_fit(&self, sql: &Sql, operation: &'static str) -> Result<(), StoreError> {
+        let (mine, schema) = (newest(sql), sql.schema().as_str());
+        let program = env!("CARGO_PKG_VERSION");
+        if self.version > mine {
+            return Err(not_ready(
+                operation,
+                format!(
+                    "schema {schema:?} was set up by awa {} (version {}), newer than this program's {program} \
+                     (version {mine}); update this program",
+                    self.program, self.version
+                ),
+            ));
+        }
+        if self.version < mine || self.fingerprint != fingerprint(sql) {
+            return Err(not_ready(
+                operation,
+                format!("schema {schema:?} was set up by another awa ({}); run `awa migrate` of awa {program}", self.program),
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Whether the schema and its bookkeeping exist; refuses a schema whose upgrade would lose rows.
+async fn look(session: &mut dyn Session, sql: &Sql, operation: &'static str) -> Result<(bool, bool), StoreError> {
+    let rows = session
+        .query(sql.statement("install/has_schema"), &[])
+        .await
+        .map_err(|error| error.into_store_error(operation))?;
+    let row = only_row(operation, &rows)?;
+    let read = || Ok((row.bool(0)?, row.bool(1)?, row.bool(2)?));
+    let (has_schema, has_bookkeeping, has_legacy) = read().map_err(undecodable(operation))?;
+    if has_legacy && !has_bookkeeping {
+        return Err(not_ready(
+            operation,
+            format!(
+                "schema {:?} holds the receipt tables of before the rings; this version cannot upgrade it, \
+                 use another schema",
+                sql.schema().as_str()
+            ),
+        ));
+    }
+    Ok((has_schema, has_bookkeeping))
+}
+
+async fn find(
+    session: &mut dyn Session,
+    sql: &Sql,
+    operation: &'static str,
+) -> Result<Option<Installation>, StoreError> {
+    if !look(session, sql, operation).await?.1 {
+        return Ok(None);
+    }
+    let rows = session
+        .query(sql.statement("install/installation"), &[])
+        .await
+        .map_err(|error| error.into_store_error(operation))?;
+    rows.first().map(Installation::read).transpose().map_err(undecodable(operation))
+}
+
+/// Applies what is missing, and returns the titles.
+async fn migrate(session: &mut dyn Session, sql: &Sql) -> Result<Vec<String>, StoreError> {
+    let rows = query(session, sql, "install/applied_migrations", &[]).await?;
+    let read = |row: &Row| Ok((row.i32(0)?, row.text(1)?.to_owned()));
+    let applied: HashMap<i32, String> =
+        rows.iter().map(read).collect::<Result<_, _>>().map_err(undecodable(PREPARE))?;
+    if let Some(newer) = applied.keys().copied().filter(|version| *version > newest(sql)).max() {
+        return Err(not_ready(
+            PREPARE,
+            format!("the schema has migration {newer}, this program knows up to {}; update this program", newest(sql)),
+        ));
+    }
+    let mut titles = Vec::new();
+    for migration in sql.migrations() {
+        let version = i32::try_from(migration.version).unwrap_or(i32::MAX);
+        let hash = migration.hash.to_string();
+        match applied.get(&version) {
+            Some(known) if *known == hash => {}
+            Some(_) => {
+                return Err(not_ready(
+                    PREPARE,
+                    format!("migration {version} was applied with another content than this program's; nothing was changed"),
+                ));
+            }
+            None => {
+                batch(session, &migration.text).await?;
+                let params =
+                    [Param::I32(version), Param::Text(migration.title.into()), Param::Text(hash.into())];
+                query(session, sql, "install/record_migration", &params).await?;
+                titles.push(migration.title.to_owned());
+            }
+        }
+    }
+    Ok(titles)
+}
+
+/// Makes or replaces the functions and views whose text changed, and returns how many.
+async fn replace_objects(session: &mut dyn Session, sql: &Sql) -> Result<usize, StoreError> {
+    let rows = query(session, sql, "install/objects", &[]).await?;
+    let read = |row: &Row| Ok((row.text(0)?.to_owned(), row.text(1)?.to_owned()));
+    let known: HashMap<String, String> =
+        rows.iter().map(read).collect::<Result<_, _>>().map_err(undecodable(PREPARE))?;
+    let changed: Vec<(String, String, &Object)> = sql
+        .objects()
+        .iter()
+        .map(|object| (instance_name(object), object.hash.to_string(), object))
+        .filter(|(name, hash, _)| known.get(name) != Some(hash))
+        .collect();
+    for (_, _, object) in &changed {
+        batch(session, &object.text).await?;
+    }
+    let names: Vec<&str> = changed.iter().map(|(name, ..)| name.as_str()).collect();
+    let hashes: Vec<&str> = changed.iter().map(|(_, hash, _)| hash.as_str()).collect();
+    if !changed.is_empty() {
+        let params = [Param::Texts(names.into()), Param::Texts(hashes.into())];
+        query(session, sql, "install/record_objects", &params).await?;
+    }
+    Ok(changed.len())
+}
+
+fn instance_name(object: &Object) -> String {
+    object.slot.map_or_else(|| object.name.to_owned(), |slot| format!("{} of slot {slot}", object.name))
+}
+
+fn newest(sql: &Sql) -> i32 {
+    let newest = sql.migrations().iter().map(|migration| migration.version).max().unwrap_or(0);
+    i32::try_from(newest).unwrap_or(i32::MAX)
+}
+
+/// One text for everything installed: a program whose own differs does not fit.
+fn fingerprint(sql: &Sql) -> String {
+    let migrations = sql.migrations().iter().map(|migration| migration.hash.to_string());
+    let objects = sql.objects().iter().map(|object| format!("{} {}", instance_name(object), object.hash));
+    let all: Vec<String> = migrations.chain(objects).collect();
+    crate::sql::ContentHash::of(&all.join("\n")).to_string()
+}
+
+fn not_ready(operation: &'static str, message: String) -> StoreError {
+    StoreError::new(StoreErrorKind::NotReady, operation, message)
+}
+
+async fn query(
+    session: &mut dyn Session,
+    sql: &Sql,
+    statement: &'static str,
+    params: &[Param<'_>],
+) -> Result<Vec<Row>, StoreError> {
+    session.query(sql.statement(statement), params).await.map_err(|error| error.into_store_error(PREPARE))
+}
+
+async fn batch(session: &mut dyn Session, text: &str) -> Result<(), StoreError> {
+    session.batch(text).await.map_err(|error| error.into_store_error(PREPARE))
+}

@@ -1,0 +1,217 @@
+//! Reclaiming slots that are proven spent: facts, decision, lock, facts again, decision again, truncate.
+
+use std::time::Duration;
+
+use awa_core::error::StoreError;
+use awa_core::id::Slot;
+use awa_core::prune::{
+    self, ClaimFacts, KeepReason, Phase, PruneDecision, PruneFacts, QueueFacts, Retention, SlotFacts, SlotHistory,
+};
+use awa_core::ring::{RingKind, SlotState};
+use awa_core::store::{PruneReport, RetentionPolicy};
+
+use super::clock::length_of;
+use super::drain::unpassed_lanes;
+use super::slots::{StoredRing, no_lease_ring};
+use super::{PgStore, only_row, undecodable};
+use crate::session::{PgError, Session, Transaction, TransactionLimits};
+use crate::sql::Sql;
+use crate::value::Param;
+
+const OPERATION: &str = "prune";
+
+impl PgStore {
+    /// See [`Maintainer::prune`](awa_core::store::Maintainer::prune).
+    pub async fn prune(&self, ring: RingKind, retention: &RetentionPolicy) -> Result<Vec<PruneReport>, StoreError> {
+        let lost = |error: PgError| error.into_store_error(OPERATION);
+        let sql = self.installed(OPERATION).await?;
+        let mut session = self.pool.session().await.map_err(lost)?;
+        let stored = StoredRing::read(session.as_mut(), &sql, &self.clock, ring, OPERATION).await?;
+        let plan = match ring {
+            RingKind::Queue => self.plan_queue(session.as_mut(), &sql, &stored, retention).await?,
+            RingKind::Claim => plan_claim(session.as_mut(), &sql, &stored).await?,
+            RingKind::Lease => return Err(no_lease_ring(OPERATION)),
+        };
+        let mut reports = Vec::with_capacity(plan.len());
+        for (facts, decision) in plan {
+            let kept = match decision {
+                PruneDecision::Keep(reason) => Some(reason),
+                PruneDecision::Truncate | PruneDecision::Undrain => {
+                    self.carry_out(session.as_mut(), &sql, ring, facts).await?
+                }
+            };
+            reports.push(PruneReport { slot: facts.slot, kept });
+        }
+        Ok(reports)
+    }
+
+    /// The decision before the lock for each used slot of the queue ring. Costly facts are gathered of drained slots only;
+    /// the others are kept for their state.
+    async fn plan_queue(
+        &self,
+        session: &mut dyn Session,
+        sql: &Sql,
+        stored: &StoredRing,
+        retention: &RetentionPolicy,
+    ) -> Result<Vec<(SlotFacts, PruneDecision)>, StoreError> {
+        let mut observed = Vec::new();
+        for slot in stored.slots.iter().filter(|slot| !matches!(slot.state, SlotState::Free | SlotState::Open)) {
+            let facts = SlotFacts {
+                slot: slot.slot,
+                generation: slot.generation,
+                state: slot.state,
+                pointer: stored.pointer,
+            };
+            let (mut queue, mut history) = (spent(facts), SlotHistory { youngest: None, bytes: slot.bytes });
+            if slot.state == SlotState::Drained {
+                queue = self.queue_facts(session, sql, facts).await?;
+                let params = [Param::I16(i16::from(slot.slot.0)), self.clock.param()];
+                let age = number(session, sql, "rings/history_age", &params).await?;
+                history.youngest = age.map(length_of);
+            }
+            observed.push((queue, history));
+        }
+        let policy = Retention { time: retention.completed, max_bytes: retention.max_bytes };
+        let plan = policy.plan(&observed);
+        let facts_of = |slot: Slot| observed.iter().find(|(facts, _)| facts.slot.slot == slot).map(|(facts, _)| facts.slot);
+        Ok(plan.into_iter().filter_map(|(slot, decision)| facts_of(slot).map(|facts| (facts, decision))).collect())
+    }
+
+    /// Locks the slot, proves again in new statements, and acts. `None` when it was truncated.
+    async fn carry_out(
+        &self,
+        session: &mut dyn Session,
+        sql: &Sql,
+        ring: RingKind,
+        chosen: SlotFacts,
+    ) -> Result<Option<KeepReason>, StoreError> {
+        let lost = |error: PgError| error.into_store_error(OPERATION);
+        let mut transaction = Transaction::begin(session, &TransactionLimits::default()).await.map_err(lost)?;
+        let outcome = self.carry_out_in(transaction.session(), sql, ring, chosen).await;
+        match outcome {
+            Ok((kept, true)) => transaction.commit().await.map(|()| kept).map_err(lost),
+            Ok((kept, false)) => transaction.rollback().await.map(|()| kept).map_err(lost),
+            Err(error) => {
+                transaction.rollback().await.map_err(lost)?;
+                Err(error)
+            }
+        }
+    }
+
+    /// Why the slot is kept, if it is, and whether anything was changed.
+    async fn carry_out_in(
+        &self,
+        session: &mut dyn Session,
+        sql: &Sql,
+        ring: RingKind,
+        chosen: SlotFacts,
+    ) -> Result<(Option<KeepReason>, bool), StoreError> {
+        let is_queue = ring == RingKind::Queue;
+        let slot = Param::I16(i16::from(chosen.slot.0));
+        let held = [
+            slot.clone(),
+            Param::I64(chosen.generation.0),
+            Param::Text(if chosen.state == SlotState::Drained { "drained" } else { "sealed" }.into()),
+        ];
+        let hold = if is_queue { "rings/hold_queue_slot" } else { "rings/hold_claim_slot" };
+        if query(session, sql, hold, &held).await?.is_empty() {
+            return Ok((Some(KeepReason::InUse), false));
+        }
+        let locked = if is_queue {
+            query(session, sql, "rings/try_lock_queue_slot", &[slot.clone(), Param::Bool(true)]).await?
+        } else {
+            query(session, sql, "rings/try_lock_claim_slot", std::slice::from_ref(&slot)).await?
+        };
+        if !only_row(OPERATION, &locked)?.bool(0).map_err(undecodable(OPERATION))? {
+            return Ok((Some(KeepReason::InUse), false));
+        }
+        let stored = StoredRing::read(session, sql, &self.clock, ring, OPERATION).await?;
+        let Some(now) = stored.facts(chosen.slot) else { return Ok((Some(KeepReason::Reopened), false)) };
+        let facts = if is_queue {
+            PruneFacts::Queue(self.queue_facts(session, sql, now).await?)
+        } else {
+            PruneFacts::Claim(claim_facts(session, sql, now).await?)
+        };
+        match prune::decide(Phase::AfterLock { chosen: chosen.generation }, &facts) {
+            PruneDecision::Keep(reason) => Ok((Some(reason), false)),
+            PruneDecision::Truncate => {
+                let truncate = if is_queue { "rings/truncate_queue_slot" } else { "rings/truncate_claim_slot" };
+                query(session, sql, truncate, &[slot]).await?;
+                Ok((None, true))
+            }
+            PruneDecision::Undrain => {
+                tracing::warn!(slot = chosen.slot.0, "a job is waiting in a drained slot; claims look at it again");
+                let params =
+                    [slot, Param::I64(now.generation.0), Param::Text("drained".into()), Param::Text("sealed".into())];
+                query(session, sql, "rings/mark_queue_slot", &params).await?;
+                Ok((Some(KeepReason::WrongState { is: SlotState::Sealed, needs: SlotState::Drained }), true))
+            }
+        }
+    }
+
+    async fn queue_facts(
+        &self,
+        session: &mut dyn Session,
+        sql: &Sql,
+        slot: SlotFacts,
+    ) -> Result<QueueFacts, StoreError> {
+        let has_unpassed_rows = unpassed_lanes(session, sql, slot.slot.0, OPERATION).await? > 0;
+        let params = [Param::I16(i16::from(slot.slot.0))];
+        let open_claims = number(session, sql, "rings/open_claims_of_queue_slot", &params).await?;
+        Ok(QueueFacts { has_unpassed_rows, open_claims: open_claims.unwrap_or(0).unsigned_abs(), ..spent(slot) })
+    }
+}
+
+/// The facts of a slot of which nothing is needed any more.
+fn spent(slot: SlotFacts) -> QueueFacts {
+    QueueFacts {
+        slot,
+        has_unpassed_rows: false,
+        open_claims: 0,
+        // Tombstones are final here: they are written under the lane's lock before the row is passed.
+        undelivered_cancels: 0,
+        retention_left: Duration::ZERO,
+    }
+}
+
+async fn plan_claim(
+    session: &mut dyn Session,
+    sql: &Sql,
+    stored: &StoredRing,
+) -> Result<Vec<(SlotFacts, PruneDecision)>, StoreError> {
+    let mut plan = Vec::new();
+    let mut used: Vec<_> = stored.slots.iter().filter(|slot| slot.state == SlotState::Sealed).collect();
+    used.sort_by_key(|slot| slot.generation);
+    for slot in used {
+        let facts =
+            SlotFacts { slot: slot.slot, generation: slot.generation, state: slot.state, pointer: stored.pointer };
+        let claim = PruneFacts::Claim(claim_facts(session, sql, facts).await?);
+        plan.push((facts, prune::decide(Phase::BeforeLock, &claim)));
+    }
+    Ok(plan)
+}
+
+async fn claim_facts(session: &mut dyn Session, sql: &Sql, slot: SlotFacts) -> Result<ClaimFacts, StoreError> {
+    let params = [Param::I16(i16::from(slot.slot.0))];
+    let open = number(session, sql, "rings/open_claims_of_claim_slot", &params).await?;
+    Ok(ClaimFacts { slot, open_claims: open.unwrap_or(0).unsigned_abs() })
+}
+
+async fn query(
+    session: &mut dyn Session,
+    sql: &Sql,
+    statement: &'static str,
+    params: &[Param<'_>],
+) -> Result<Vec<crate::value::Row>, StoreError> {
+    session.query(sql.statement(statement), params).await.map_err(|error| error.into_store_error(OPERATION))
+}
+
+async fn number(
+    session: &mut dyn Session,
+    sql: &Sql,
+    statement: &'static str,
+    params: &[Param<'_>],
+) -> Result<Option<i64>, StoreError> {
+    let rows = query(session, sql, statement, params).await?;
+    only_row(OPERATION, &rows)?.opt_i64(0).map_err(undecodable(OPERATION))
+}

@@ -1,0 +1,289 @@
+//! Ending attempts whose worker is gone or whose deadline is over.
+//!
+//! A sweep of `awa-core` decides what to look at, what to rescue and where its cursor goes; this module reads the pages,
+//! ends attempts by the same statement as a handler's error, and stores the cursors. Nothing is held between two
+//! statements: each closure stands on its own, and a pass that is cut off has only forgotten how far it came.
+
+use std::collections::{BTreeMap, HashMap};
+
+use awa_core::attempt::ClosureAnswer;
+use awa_core::error::StoreError;
+use awa_core::id::{BatchId, JobId, Nonce, ReceiptId, RunLease, Slot};
+use awa_core::name::QueueName;
+use awa_core::receipt::ReceiptSet;
+use awa_core::retry::{AttemptBudget, Disposition, RetryPolicy};
+use awa_core::store::{RescueRequest, Rescued, RescuedAttempt};
+use awa_core::sweep::{
+    BatchKey, Beats, Evidence, LifeSigns, PageRequest, RescueOutcome, RescuerHealth, Sweep, SweepCursor, SweepKind,
+    SweepLimits, Visited,
+};
+use awa_core::time::Timestamp;
+
+use super::clock::micros_of;
+use super::close::{Ending, Outcome, receipt, receipts};
+use super::consume::slot;
+use super::{PgStore, undecodable};
+use crate::sql::Sql;
+use crate::value::{DecodeError, Param, Row, types};
+
+const OPERATION: &str = "rescue";
+
+/// The two sweeps of one slot, as stored.
+struct SlotCursors {
+    slot: Slot,
+    stale: SweepCursor<BatchKey>,
+    deadline: SweepCursor<BatchKey>,
+    now: Timestamp,
+}
+
+/// An open part of a claim batch that a sweep wants to end.
+struct Candidate {
+    nonce: Nonce,
+    open: ReceiptSet,
+}
+
+impl PgStore {
+    /// See [`Maintainer::rescue`](awa_core::store::Maintainer::rescue).
+    pub async fn rescue(&self, request: &RescueRequest, retry: &RetryPolicy) -> Result<Rescued, StoreError> {
+        let sql = self.installed(OPERATION).await?;
+        if !self.may_rescue(request).await? {
+            return Ok(Rescued { rescuer_too_young: true, ..Rescued::default() });
+        }
+        let rows = self.call(OPERATION, sql.statement("rescue/slots"), &[self.clock.param()]).await?;
+        let mut rescued = Rescued::default();
+        for row in &rows {
+            let cursors = SlotCursors::read(row).map_err(undecodable(OPERATION))?;
+            self.sweep(&sql, SweepKind::Stale, &cursors, request, retry, &mut rescued).await?;
+            self.sweep(&sql, SweepKind::Deadline, &cursors, request, retry, &mut rescued).await?;
+        }
+        Ok(rescued)
+    }
+
+    async fn may_rescue(&self, request: &RescueRequest) -> Result<bool, StoreError> {
+        let params = [Param::I64(request.rescuer.0), self.clock.param()];
+        let rows = self.call(OPERATION, self.sql.statement("rescue/rescuer"), &params).await?;
+        let Some(row) = rows.first() else { return Ok(false) };
+        let read = || Ok((Beats { since: row.timestamp(0)?, last: row.timestamp(1)? }, row.timestamp(2)?));
+        let (beats, now) = read().map_err(undecodable(OPERATION))?;
+        let health = RescuerHealth::of(Some(beats), now, request.staleness);
+        if !health.may_rescue() {
+            tracing::debug!(%health, "not rescuing");
+        }
+        Ok(health.may_rescue())
+    }
+
+    async fn sweep(
+        &self,
+        sql: &Sql,
+        kind: SweepKind,
+        cursors: &SlotCursors,
+        request: &RescueRequest,
+        retry: &RetryPolicy,
+        rescued: &mut Rescued,
+    ) -> Result<(), StoreError> {
+        let before = if kind == SweepKind::Stale { cursors.stale } else { cursors.deadline };
+        let mut sweep = Sweep::begin(kind, before, SweepLimits::for_visits(request.page.max(1)));
+        while let Some(asked) = sweep.next_page() {
+            let (visited, candidates) = self.read_page(sql, kind, cursors, &asked, request).await?;
+            let page = sweep.visit(visited);
+            let wanted: Vec<_> = page.to_rescue().filter_map(|key| Some((key, candidates.get(&key)?))).collect();
+            let outcomes = self.rescue_batches(sql, kind, cursors.slot, &wanted, request, retry, rescued).await?;
+            sweep = page.settle(&outcomes);
+        }
+        let (after, report) = sweep.finish();
+        rescued.contended += report.contended;
+        rescued.more |= !report.complete;
+        if after != before {
+            let statement =
+                if kind == SweepKind::Stale { "rescue/move_stale_cursor" } else { "rescue/move_deadline_cursor" };
+            let key_params = |key: Option<BatchKey>| match key {
+                Some(key) => [Param::Timestamp(key.at), Param::I64(key.batch.0)],
+                None => [Param::Null(types::TIMESTAMPTZ), Param::Null(types::INT8)],
+            };
+            let [at, batch] = key_params(after.at);
+            let [resume_at, resume_batch] = key_params(after.resume);
+            let params = [Param::I16(i16::from(cursors.slot.0)), at, batch, resume_at, resume_batch];
+            self.call(OPERATION, sql.statement(statement), &params).await?;
+        }
+        Ok(())
+    }
+
+    /// Reads one page of a sweep. Compact claims are visited in the order of their batch ids, which is the order of
+    /// their claims but for calls that overlapped; the time of a key is carried along so that keys ascend as ids do.
+    async fn read_page(
+        &self,
+        sql: &Sql,
+        kind: SweepKind,
+        cursors: &SlotCursors,
+        asked: &PageRequest<BatchKey>,
+        request: &RescueRequest,
+    ) -> Result<(Vec<Visited<BatchKey>>, BTreeMap<BatchKey, Candidate>), StoreError> {
+        let limit = Param::I64(i64::try_from(asked.limit).unwrap_or(i64::MAX));
+        let batch = |key: Option<BatchKey>| key.map_or(Param::Null(types::INT8), |key| Param::I64(key.batch.0));
+        let at = |key: Option<BatchKey>| key.map_or(Param::Null(types::TIMESTAMPTZ), |key| Param::Timestamp(key.at));
+        let rows = if kind == SweepKind::Stale {
+            let statement = sql.slot_statement("rescue/stale_page", cursors.slot.0);
+            let after = Param::I64(asked.after.map_or(0, |key| key.batch.0));
+            self.call(OPERATION, statement, &[after, batch(asked.through), limit]).await?
+        } else {
+            let statement = sql.slot_statement("rescue/deadline_page", cursors.slot.0);
+            let params = [
+                at(asked.after),
+                batch(asked.after),
+                at(asked.through),
+                batch(asked.through),
+                limit,
+                self.clock.param(),
+            ];
+            self.call(OPERATION, statement, &params).await?
+        };
+        let mut latest = asked.after.map_or(Timestamp::from_micros(i64::MIN), |key| key.at);
+        let (mut visited, mut candidates) = (Vec::with_capacity(rows.len()), BTreeMap::new());
+        for row in &rows {
+            let bad = undecodable(OPERATION);
+            let moment = row.timestamp(2).map_err(&bad)?;
+            latest = latest.max(moment);
+            let key = BatchKey { at: latest, batch: BatchId(row.i64(0).map_err(&bad)?) };
+            let nonce = Nonce(row.i64(1).map_err(&bad)?);
+            let open = receipts(row.text(3).map_err(&bad)?)?;
+            let too_new =
+                kind == SweepKind::Stale && cursors.now.since(moment) < request.staleness;
+            let seen_at = if kind == SweepKind::Stale { row.opt_timestamp(4).map_err(&bad)? } else { None };
+            let signs = LifeSigns { claimed_at: moment, instance_seen_at: seen_at, attempt_seen_at: None };
+            let evidence = if open.is_empty() {
+                Evidence::Closed
+            } else if kind == SweepKind::Stale && !signs.is_stale(cursors.now, request.staleness) {
+                Evidence::Alive
+            } else {
+                Evidence::Open
+            };
+            visited.push(Visited { key, too_new, evidence });
+            candidates.insert(key, Candidate { nonce, open });
+        }
+        Ok((visited, candidates))
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "one page of one sweep, spelled out")]
+    async fn rescue_batches(
+        &self,
+        sql: &Sql,
+        kind: SweepKind,
+        claim_slot: Slot,
+        wanted: &[(BatchKey, &Candidate)],
+        request: &RescueRequest,
+        retry: &RetryPolicy,
+        rescued: &mut Rescued,
+    ) -> Result<BTreeMap<BatchKey, RescueOutcome>, StoreError> {
+        if wanted.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let ids: Vec<i64> =
+            wanted.iter().flat_map(|(_, candidate)| candidate.open.iter().map(ReceiptId::get)).collect();
+        let rows = self.call(OPERATION, sql.statement("rescue/attempts"), &[Param::I64s(ids.into())]).await?;
+        let attempts: HashMap<ReceiptId, OpenAttempt> =
+            rows.iter().map(OpenAttempt::read).collect::<Result<_, StoreError>>()?;
+        let mut endings = Vec::with_capacity(attempts.len());
+        for (_, candidate) in wanted {
+            for id in candidate.open.iter() {
+                let Some(attempt) = attempts.get(&id) else { continue };
+                endings.push(attempt.ending(id, claim_slot, candidate.nonce, kind, request, retry));
+            }
+        }
+        let mut answers = HashMap::with_capacity(endings.len());
+        self.end(&endings, &mut answers).await?;
+        for ending in &endings {
+            if answers.get(&ending.receipt) == Some(&ClosureAnswer::Closed) {
+                let attempt = &attempts[&ending.receipt];
+                rescued.attempts.push(RescuedAttempt {
+                    job: attempt.job,
+                    queue: attempt.queue.clone(),
+                    run_lease: attempt.run_lease,
+                    exhausted: ending.route == "dead",
+                    deadline: kind == SweepKind::Deadline,
+                });
+            }
+        }
+        let outcome = |candidate: &Candidate| {
+            let member = |id| match answers.get(&id) {
+                Some(ClosureAnswer::Closed) => RescueOutcome::Closed,
+                Some(ClosureAnswer::Contended) => RescueOutcome::Contended,
+                _ => RescueOutcome::LostRace,
+            };
+            candidate.open.iter().map(member).max().unwrap_or(RescueOutcome::LostRace)
+        };
+        Ok(wanted.iter().map(|(key, candidate)| (*key, outcome(candidate))).collect())
+    }
+}
+
+impl SlotCursors {
+    fn read(row: &Row) -> Result<Self, DecodeError> {
+        let key = |column: usize| {
+            Ok(match (row.opt_timestamp(column)?, row.opt_i64(column + 1)?) {
+                (Some(at), Some(batch)) => Some(BatchKey { at, batch: BatchId(batch) }),
+                _ => None,
+            })
+        };
+        Ok(Self {
+            slot: slot(row.i16(0)?),
+            stale: SweepCursor { at: key(1)?, resume: key(3)? },
+            deadline: SweepCursor { at: key(5)?, resume: key(7)? },
+            now: row.timestamp(9)?,
+        })
+    }
+}
+
+/// What decides where a rescued job goes.
+struct OpenAttempt {
+    job: JobId,
+    run_lease: RunLease,
+    budget: AttemptBudget,
+    queue: QueueName,
+}
+
+impl OpenAttempt {
+    fn read(row: &Row) -> Result<(ReceiptId, Self), StoreError> {
+        let bad = undecodable(OPERATION);
+        let attempt = Self {
+            job: JobId(row.i64(1).map_err(&bad)?),
+            run_lease: RunLease(row.i64(2).map_err(&bad)?),
+            budget: AttemptBudget {
+                attempt: row.i32(3).map_err(&bad)?.unsigned_abs(),
+                max_attempts: u32::from(row.i16(4).map_err(&bad)?.unsigned_abs()),
+            },
+            queue: QueueName::new(row.text(5).map_err(&bad)?)?,
+        };
+        Ok((receipt(row.i64(0).map_err(&bad)?)?, attempt))
+    }
+
+    fn ending(
+        &self,
+        id: ReceiptId,
+        claim_slot: Slot,
+        nonce: Nonce,
+        kind: SweepKind,
+        request: &RescueRequest,
+        retry: &RetryPolicy,
+    ) -> Ending {
+        let (outcome, why) = match kind {
+            SweepKind::Stale => (
+                Outcome::StaleRescued,
+                format!("rescued: its worker gave no sign of life for {:?}", request.staleness),
+            ),
+            SweepKind::Deadline => (Outcome::DeadlineExpired, "rescued: its deadline was over".to_owned()),
+        };
+        let (route, delay_us, text) = match retry.after_failure(self.budget, None, spread(id)) {
+            Disposition::Retry { delay } => ("deferred", Some(micros_of(delay)), why),
+            Disposition::Exhausted => {
+                ("dead", None, format!("{why}; all {} attempts are used up", self.budget.max_attempts))
+            }
+        };
+        Ending { claim_slot, nonce, receipt: id, outcome, route, delay_us, text: Some(text), result: None }
+    }
+}
+
+/// A number in 0 to 1 that differs from receipt to receipt, so that jobs rescued together are not retried together.
+fn spread(id: ReceiptId) -> f64 {
+    const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
+    let mixed = id.get().unsigned_abs().wrapping_mul(GOLDEN);
+    (mixed >> 11) as f64 / (1_u64 << 53) as f64
+}

@@ -1,0 +1,92 @@
+//! The store.
+
+use std::sync::Arc;
+
+use awa_core::{Enqueued, NewJob, StoreError};
+use awa_pg::delegate_store;
+use awa_pg::store::{PgStore, Prepared, enqueue_on};
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{PgConnection, PgPool};
+
+use crate::listen::ListenDirectly;
+use crate::options::SqlxStoreOptions;
+use crate::session::{Borrowed, SqlxPool};
+
+/// A store on PostgreSQL through sqlx. Cheap to clone; clones share the pool.
+#[derive(Debug, Clone)]
+pub struct SqlxStore {
+    core: PgStore,
+    pool: PgPool,
+    rings: awa_pg::sql::RingSizes,
+}
+
+delegate_store!(SqlxStore, core);
+
+impl SqlxStore {
+    /// Opens a store with the default options.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] when the server cannot be reached or refuses.
+    pub async fn connect(url: &str) -> Result<Self, StoreError> {
+        Self::options().connect(url).await
+    }
+
+    /// Options of a store.
+    pub fn options() -> SqlxStoreOptions {
+        SqlxStoreOptions::default()
+    }
+
+    /// A store in the schema `awa` on a pool of the caller's. Switch the pool's `test_before_acquire` off, else each
+    /// call costs two round trips.
+    pub fn from_pool(pool: PgPool) -> Self {
+        let listen = pool.connect_options().as_ref().clone();
+        Self::assemble(pool, listen, SqlxStoreOptions::default())
+    }
+
+    pub(crate) fn assemble(pool: PgPool, listen: PgConnectOptions, options: SqlxStoreOptions) -> Self {
+        let mut core = PgStore::new(Arc::new(SqlxPool(pool.clone())), &options.schema).with_clock(options.clock);
+        if options.has_wakeups {
+            core = core.with_wakeups(Arc::new(ListenDirectly { options: listen, pool: SqlxPool(pool.clone()) }));
+        }
+        Self { core, pool, rings: options.rings }
+    }
+
+    /// Installs the schema or brings it up to date. Idempotent, and safe when many processes do it at once.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] with the reason; nothing was changed.
+    pub async fn prepare_schema(&self) -> Result<Prepared, StoreError> {
+        self.core.prepare_schema(self.rings).await
+    }
+
+    /// Checks that the schema is there and fits this program.
+    ///
+    /// # Errors
+    ///
+    /// [`NotReady`](awa_core::StoreErrorKind::NotReady) with the command that helps.
+    pub async fn check_ready(&self) -> Result<(), StoreError> {
+        self.core.check_ready().await
+    }
+
+    /// Enqueues inside a transaction of the caller's: the jobs exist if and only if it commits, and until then they
+    /// delay nobody. Pass `&mut *tx`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Producer::enqueue`](awa_core::store::Producer::enqueue). Bad input is refused earlier, when the
+    /// [`NewJob`] is made, so that it leaves the transaction as it was.
+    pub async fn enqueue_in(
+        &self,
+        connection: &mut PgConnection,
+        jobs: &[NewJob],
+    ) -> Result<Vec<Enqueued>, StoreError> {
+        enqueue_on(&mut Borrowed(connection), self.core.sql(), self.core.clock(), jobs).await
+    }
+
+    /// The pool.
+    pub fn pool(&self) -> &PgPool {
+        &self.pool
+    }
+}
