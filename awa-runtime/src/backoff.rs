@@ -15,7 +15,7 @@ pub(crate) struct Backoff {
 impl Backoff {
     /// For a store that cannot be reached.
     pub(crate) fn for_trouble() -> Self {
-        Self::new(Duration::from_millis(100), Duration::from_secs(10))
+        Self::new(Duration::from_millis(100), Duration::from_secs(5))
     }
 
     pub(crate) fn new(shortest: Duration, longest: Duration) -> Self {

@@ -2,16 +2,15 @@
 
 use futures::stream::{FuturesUnordered, StreamExt};
 use tokio::time::{Instant, sleep_until};
-use tokio_util::sync::CancellationToken;
 
 use crate::flush::Flusher;
 use crate::outbox::Ripe;
 
-/// Runs until `draining` fires and every end that came by then or later is confirmed.
+/// Runs until the flusher's `draining` fires and every end that came by then or later is confirmed.
 ///
 /// At most `flights` batches are on their way at a time. Ends that proved to be in the way of others travel alone.
-pub(crate) async fn run(flusher: Flusher, flights: usize, draining: CancellationToken) {
-    let outbox = flusher.outbox.clone();
+pub(crate) async fn run(flusher: Flusher, flights: usize) {
+    let (outbox, draining) = (flusher.outbox.clone(), flusher.draining.clone());
     let (mut flying, mut alone) = (FuturesUnordered::new(), FuturesUnordered::new());
     loop {
         let room = flying.len() < flights;

@@ -170,9 +170,10 @@ impl Crew {
             counters: Arc::clone(&self.counters),
             call_timeout,
             single_file: Arc::new(Semaphore::new(1)),
+            draining: self.draining.clone(),
         };
-        let (flights, draining) = (self.settings.flights, self.draining.clone());
-        let batcher = move || batcher::run(flusher.clone(), flights, draining.clone());
+        let flights = self.settings.flights;
+        let batcher = move || batcher::run(flusher.clone(), flights);
         self.batcher.spawn_on(supervised("batcher", batcher), own);
 
         let audit = Audit {

@@ -6,6 +6,8 @@ use std::time::Duration;
 use awa_core::attempt::ErrorText;
 use awa_core::{AttemptEnd, Closure, ClosureAnswer, Store, StoreError, StoreErrorKind};
 use tokio::sync::Semaphore;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, info, warn};
 
 use crate::backoff::{Backoff, Trouble};
@@ -24,6 +26,8 @@ pub(crate) struct Flusher {
     pub(crate) call_timeout: Duration,
     /// Ends that are in the way are sent one by one, one at a time.
     pub(crate) single_file: Arc<Semaphore>,
+    /// Fired when the worker stops and this is all it waits for.
+    pub(crate) draining: CancellationToken,
 }
 
 /// What one call for a batch led to.
@@ -66,7 +70,7 @@ impl Flusher {
         let mut backoff = Backoff::new(Duration::from_millis(20), Duration::from_secs(5));
         let mut trouble = Trouble::default();
         loop {
-            tokio::time::sleep(backoff.pause()).await;
+            self.pause(&mut backoff).await;
             let turn = self.single_file.acquire().await;
             let sent = self.send_patiently(std::slice::from_ref(&end)).await;
             drop(turn);
@@ -112,7 +116,16 @@ impl Flusher {
             if let Some(failures) = trouble.failed() {
                 warn!(%error, failures, ends = part.len(), "ends of attempts wait for the store; none is lost");
             }
-            tokio::time::sleep(backoff.pause()).await;
+            self.pause(&mut backoff).await;
+        }
+    }
+
+    /// Pauses before the next call; a worker that stops is in a hurry.
+    async fn pause(&self, backoff: &mut Backoff) {
+        const LONGEST_IN_A_HURRY: Duration = Duration::from_millis(250);
+        let pause = backoff.pause();
+        if self.draining.run_until_cancelled(sleep(pause)).await.is_none() {
+            sleep(pause.min(LONGEST_IN_A_HURRY)).await;
         }
     }
 
