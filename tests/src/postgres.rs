@@ -1,0 +1,119 @@
+//! A fresh store on PostgreSQL, in a database of its own on the server that all tests of a run share.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use async_trait::async_trait;
+use awa_conformance::{Capabilities, Subject, SubjectTransaction};
+use awa_core::{Enqueued, NewJob, Store, StoreError, Timestamp};
+use awa_pg::cluster::{TestDatabase, TestServer};
+use awa_pg::{SchemaName, Sql};
+use awa_store_sqlx::{Clock, RingSizes, SqlxStore, SqlxStoreOptions};
+use sqlx::{Postgres, Transaction};
+
+/// Rings small enough that a test can turn them.
+pub const SMALL_RINGS: RingSizes = RingSizes { queue: 4, claim: 3, lease: 3 };
+
+/// A store in a database of its own, dropped with the value.
+#[derive(Debug)]
+pub struct FreshStore {
+    /// The store.
+    pub store: SqlxStore,
+    /// Its clock, when it is not the server's.
+    pub clock: Clock,
+    /// Its database. Dropped last, after the pool is told to close.
+    pub database: TestDatabase,
+    rings: RingSizes,
+}
+
+impl FreshStore {
+    /// A store with small rings and a clock that the test moves.
+    pub async fn with_manual_clock() -> Self {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("the clock of this machine is after 1970");
+        let now = Timestamp::from_micros(i64::try_from(now.as_micros()).expect("the year is below 294,000"));
+        Self::new(SMALL_RINGS, Clock::manual(now)).await
+    }
+
+    /// A store with rings of the default sizes on the server's clock.
+    pub async fn with_server_clock() -> Self {
+        Self::new(RingSizes::default(), Clock::Server).await
+    }
+
+    /// A store with rings of these sizes and this clock.
+    pub async fn new(rings: RingSizes, clock: Clock) -> Self {
+        let database = tokio::task::spawn_blocking(move || database(rings)).await.expect("making a database panicked");
+        let options = options(rings).clock(clock.clone());
+        let store = options.connect(&database.url()).await.expect("the test's database can be reached");
+        Self { store, clock, database, rings }
+    }
+
+    /// Another pool on the same database.
+    pub async fn another_pool(&self, change: impl FnOnce(SqlxStoreOptions) -> SqlxStoreOptions) -> SqlxStore {
+        let options = change(options(self.rings).clock(self.clock.clone()));
+        options.connect(&self.database.url()).await.expect("the test's database can be reached")
+    }
+}
+
+fn options(rings: RingSizes) -> SqlxStoreOptions {
+    SqlxStore::options().rings(rings).max_connections(8)
+}
+
+/// A database with the schema installed, copied from a template that the first test makes.
+fn database(rings: RingSizes) -> TestDatabase {
+    let server = TestServer::shared().expect("PostgreSQL can be started; run `cargo xtask test` to install it");
+    let fingerprint = Sql::new(&SchemaName::default(), rings).fingerprint();
+    let name = format!("awa_{}_{}_{}", rings.queue, rings.claim, &fingerprint[..16]);
+    let install = |url: &str| -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(async {
+            let store = options(rings).wakeups(false).connect(url).await?;
+            store.prepare_schema().await?;
+            store.pool().close().await;
+            Ok(())
+        })
+    };
+    server.database(&name, install).expect("the schema can be installed")
+}
+
+#[async_trait]
+impl Subject for FreshStore {
+    fn store(&self) -> Arc<dyn Store> {
+        Arc::new(self.store.clone())
+    }
+
+    async fn begin(&self) -> Box<dyn SubjectTransaction> {
+        let transaction = self.store.pool().begin().await.expect("a transaction can be opened");
+        Box::new(OpenTransaction { store: self.store.clone(), transaction })
+    }
+
+    async fn advance(&self, by: Duration) {
+        self.clock.advance(by);
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::all(self.rings.queue, self.rings.claim)
+    }
+}
+
+/// A transaction of an application, through sqlx.
+struct OpenTransaction {
+    store: SqlxStore,
+    transaction: Transaction<'static, Postgres>,
+}
+
+#[async_trait]
+impl SubjectTransaction for OpenTransaction {
+    async fn enqueue(&mut self, jobs: &[NewJob]) -> Result<Vec<Enqueued>, StoreError> {
+        self.store.enqueue_in(&mut self.transaction, jobs).await
+    }
+
+    async fn commit(self: Box<Self>) -> Result<(), StoreError> {
+        self.transaction.commit().await.expect("the transaction commits");
+        Ok(())
+    }
+
+    async fn rollback(self: Box<Self>) -> Result<(), StoreError> {
+        self.transaction.rollback().await.expect("the transaction rolls back");
+        Ok(())
+    }
+}
