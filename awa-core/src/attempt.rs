@@ -11,7 +11,8 @@ use crate::time::Timestamp;
 
 /// What a worker must present to write anything about an attempt.
 ///
-/// All of it is checked: a receipt whose nonce or lease does not fit the stored claim is stale.
+/// The first three are checked, and a receipt of which one does not fit the stored claim is stale: together they name one
+/// attempt for ever, so that job and lease, which follow from them, are there for the reader.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Receipt {
     /// The attempt.

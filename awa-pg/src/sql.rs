@@ -93,6 +93,14 @@ impl Sql {
         &self.objects[first..first + count]
     }
 
+    /// One text for everything that an installation consists of: a program whose own differs does not fit it.
+    pub fn fingerprint(&self) -> String {
+        let migrations = self.migrations.iter().map(|migration| migration.hash.to_string());
+        let objects = self.objects.iter().map(|object| format!("{} {}", object.instance_name(), object.hash));
+        let all: Vec<String> = migrations.chain(objects).collect();
+        ContentHash::of(&all.join("\n")).to_string()
+    }
+
     /// The statement of the file `statements/<name>.sql`.
     ///
     /// # Panics

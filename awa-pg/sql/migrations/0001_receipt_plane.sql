@@ -283,7 +283,8 @@ CREATE TABLE /*schema*/awa.runtime_instances (
     instance_id   bigint      NOT NULL PRIMARY KEY,
     started_at    timestamptz NOT NULL,
     beating_since timestamptz NOT NULL,
-    last_beat     timestamptz NOT NULL
+    last_beat     timestamptz NOT NULL,
+    retired_at    timestamptz             -- it said goodbye: what it claimed before may be rescued at once
 ) WITH (fillfactor = 50);
 
 -- When each task of maintenance last had its turn, in microseconds since the epoch. Sequences, because a turn

@@ -12,7 +12,7 @@ BEGIN
     INSERT INTO /*schema*/awa.runtime_instances AS i (instance_id, started_at, beating_since, last_beat)
     VALUES (p_instance, v_now, v_now, v_now)
     ON CONFLICT (instance_id) DO UPDATE
-    SET last_beat = greatest(i.last_beat, v_now),
+    SET last_beat = greatest(i.last_beat, v_now), retired_at = NULL,
         beating_since = CASE WHEN v_now - i.last_beat < p_staleness_us * interval '1 microsecond'
                              THEN i.beating_since ELSE v_now END;
 END

@@ -15,10 +15,15 @@ BEGIN
     END IF;
     FOR v_index IN 1..cardinality(p_jobs) LOOP
         position_of_id := v_index;
-        answer := coalesce(
-            /*schema*/awa.cancel_deferred(p_jobs[v_index], p_reason, v_now),
-            /*schema*/awa.cancel_in_ring(p_jobs[v_index], p_reason, v_now),
-            (SELECT '!' || j.state FROM /*schema*/awa.jobs AS j WHERE j.job_id = p_jobs[v_index] LIMIT 1));
+        -- One statement each: a statement sees what was committed when it began, and the job may be on its way.
+        answer := /*schema*/awa.cancel_deferred(p_jobs[v_index], p_reason, v_now);
+        IF answer IS NULL THEN
+            answer := /*schema*/awa.cancel_in_ring(p_jobs[v_index], p_reason, v_now);
+        END IF;
+        IF answer IS NULL THEN
+            SELECT CASE WHEN j.state IN ('ready', 'running', 'deferred') THEN 'contended' ELSE '!' || j.state END
+            INTO answer FROM /*schema*/awa.jobs AS j WHERE j.job_id = p_jobs[v_index];
+        END IF;
         RETURN NEXT;
     END LOOP;
 END

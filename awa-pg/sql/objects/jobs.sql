@@ -1,7 +1,7 @@
 -- Purpose: every job, once, wherever it is. Read it in READ COMMITTED and in one statement: truncation is not subject
 --   to snapshots.
 -- Columns: job_id, state, queue, kind, priority, attempt (charged so far, an open one included), max_attempts, run_lease,
---   args, metadata, created_at, run_at and deferred_reason (deferred), claimed_at (running, some finished), finalized_at,
+--   args, metadata, created_at, run_at and deferred_reason (deferred), claimed_at (running), finalized_at,
 --   result, error.
 -- Parameters: none.
 -- Returns: a row per job.
@@ -45,5 +45,5 @@ SELECT q.job_id, 'dead', q.queue, q.kind, q.priority, q.attempt, q.max_attempts,
 FROM /*schema*/awa.dlq_entries AS q
 UNION ALL
 SELECT t.job_id, t.state, t.queue, t.kind, t.priority, t.attempt, t.max_attempts, t.run_lease, t.args, t.metadata,
-       t.created_at, NULL, NULL, t.claimed_at, t.finalized_at, t.result, t.error
+       t.created_at, NULL, NULL, NULL, t.finalized_at, t.result, t.error
 FROM /*schema*/awa.terminal_jobs AS t;

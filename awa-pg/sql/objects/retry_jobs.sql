@@ -13,7 +13,7 @@ DECLARE
 BEGIN
     FOR v_index IN 1..cardinality(p_jobs) LOOP
         position_of_id := v_index;
-        answer := (SELECT j.state FROM /*schema*/awa.jobs AS j WHERE j.job_id = p_jobs[v_index] LIMIT 1);
+        SELECT j.state INTO answer FROM /*schema*/awa.jobs AS j WHERE j.job_id = p_jobs[v_index];
         IF answer IN ('dead', 'deferred') THEN
             SELECT j.* INTO v_job FROM /*schema*/awa.take_held_job(p_jobs[v_index]) AS j;
             IF v_job.job_id IS NULL THEN

@@ -15,7 +15,10 @@ DECLARE
 BEGIN
     WITH ended AS MATERIALIZED (
         SELECT b.job_id, b.run_lease + 1 AS run_lease, b.created_at, l.priority, l.shard, l.queue, b.max_attempts, b.kind,
-               b.args, b.metadata, p_outcomes[b.tag] AS outcome, p_routes[b.tag] AS route, p_texts[b.tag] AS text,
+               b.args, b.metadata, p_outcomes[b.tag] AS outcome,
+               -- A retry (2) of the last attempt goes the way of failed jobs, whoever asked for it.
+               CASE WHEN p_outcomes[b.tag] = 2 AND b.attempt + 1 >= b.max_attempts THEN 'dead' ELSE p_routes[b.tag] END AS route,
+               p_texts[b.tag] AS text,
                p_delays_us[b.tag] AS delay_us, p_results[b.tag] AS result, b.last_error,
                p_claimed_ats[array_position(p_tags, b.tag)] AS claimed_at,
                -- Snoozes (3) and releases (6) are not charged.

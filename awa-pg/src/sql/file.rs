@@ -72,6 +72,13 @@ pub struct Object {
     pub hash: ContentHash,
 }
 
+impl Object {
+    /// The file's name, with the slot for an instance of a template: the name in the installation's books.
+    pub fn instance_name(&self) -> String {
+        self.slot.map_or_else(|| self.name.to_owned(), |slot| format!("{} of slot {slot}", self.name))
+    }
+}
+
 impl Migration {
     /// Reads a file named `NNNN_title`.
     pub(super) fn read(name: &'static str, text: &str, template: &Template) -> Result<Self, TemplateError> {

@@ -116,7 +116,7 @@ impl PgStore {
             let rings = sql.rings();
             let params = [
                 Param::I32(newest(&sql)),
-                Param::Text(fingerprint(&sql).into()),
+                Param::Text(sql.fingerprint().into()),
                 Param::I16(i16::from(rings.queue)),
                 Param::I16(i16::from(rings.claim)),
                 Param::I16(i16::from(rings.lease)),
@@ -152,7 +152,7 @@ impl Installation {
                 ),
             ));
         }
-        if self.version < mine || self.fingerprint != fingerprint(sql) {
+        if self.version < mine || self.fingerprint != sql.fingerprint() {
             return Err(not_ready(
                 operation,
                 format!("schema {schema:?} was set up by another awa ({}); run `awa migrate` of awa {program}", self.program),
@@ -244,7 +244,7 @@ async fn replace_objects(session: &mut dyn Session, sql: &Sql) -> Result<usize, 
     let changed: Vec<(String, String, &Object)> = sql
         .objects()
         .iter()
-        .map(|object| (instance_name(object), object.hash.to_string(), object))
+        .map(|object| (object.instance_name(), object.hash.to_string(), object))
         .filter(|(name, hash, _)| known.get(name) != Some(hash))
         .collect();
     for (_, _, object) in &changed {
@@ -259,21 +259,9 @@ async fn replace_objects(session: &mut dyn Session, sql: &Sql) -> Result<usize, 
     Ok(changed.len())
 }
 
-fn instance_name(object: &Object) -> String {
-    object.slot.map_or_else(|| object.name.to_owned(), |slot| format!("{} of slot {slot}", object.name))
-}
-
 fn newest(sql: &Sql) -> i32 {
     let newest = sql.migrations().iter().map(|migration| migration.version).max().unwrap_or(0);
     i32::try_from(newest).unwrap_or(i32::MAX)
-}
-
-/// One text for everything installed: a program whose own differs does not fit.
-fn fingerprint(sql: &Sql) -> String {
-    let migrations = sql.migrations().iter().map(|migration| migration.hash.to_string());
-    let objects = sql.objects().iter().map(|object| format!("{} {}", instance_name(object), object.hash));
-    let all: Vec<String> = migrations.chain(objects).collect();
-    crate::sql::ContentHash::of(&all.join("\n")).to_string()
 }
 
 fn not_ready(operation: &'static str, message: String) -> StoreError {

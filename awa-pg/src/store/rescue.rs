@@ -146,17 +146,16 @@ impl PgStore {
             let key = BatchKey { at: latest, batch: BatchId(row.i64(0).map_err(&bad)?) };
             let nonce = Nonce(row.i64(1).map_err(&bad)?);
             let open = receipts(row.text(3).map_err(&bad)?)?;
-            let too_new =
-                kind == SweepKind::Stale && cursors.now.since(moment) < request.staleness;
-            let seen_at = if kind == SweepKind::Stale { row.opt_timestamp(4).map_err(&bad)? } else { None };
-            let signs = LifeSigns { claimed_at: moment, instance_seen_at: seen_at, attempt_seen_at: None };
-            let evidence = if open.is_empty() {
-                Evidence::Closed
-            } else if kind == SweepKind::Stale && !signs.is_stale(cursors.now, request.staleness) {
-                Evidence::Alive
-            } else {
-                Evidence::Open
-            };
+            let (mut too_new, mut evidence) = (false, Evidence::Open);
+            if kind == SweepKind::Stale && !row.bool(5).map_err(&bad)? {
+                let seen_at = row.opt_timestamp(4).map_err(&bad)?;
+                let signs = LifeSigns { claimed_at: moment, instance_seen_at: seen_at, attempt_seen_at: None };
+                too_new = cursors.now.since(moment) < request.staleness;
+                evidence = if signs.is_stale(cursors.now, request.staleness) { Evidence::Open } else { Evidence::Alive };
+            }
+            if open.is_empty() {
+                evidence = Evidence::Closed;
+            }
             visited.push(Visited { key, too_new, evidence });
             candidates.insert(key, Candidate { nonce, open });
         }

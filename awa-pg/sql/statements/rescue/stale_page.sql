@@ -1,6 +1,7 @@
 -- Purpose: the next claim batches of a slot after the stale cursor, in the order in which they were claimed.
 -- Parameters: batch to start behind, last batch or NULL, limit.
--- Returns: batch, nonce, claimed_at, open receipts as text, last beat of its instance (NULL: nothing is known of it).
+-- Returns: batch, nonce, claimed_at, open receipts as text, last beat of its instance (NULL: nothing is known of it),
+--   whether the instance has withdrawn since.
 --   Batches that are too new are in the page as well: the sweep stops at them.
 -- Locks: ACCESS SHARE on the slot's children.
 -- Caller: rescue.
@@ -8,7 +9,9 @@
 SELECT b.batch_id, b.nonce, b.claimed_at,
        (r.receipts - coalesce((SELECT range_agg(c.receipts) FROM /*schema*/awa.lease_claim_closure_batches_0/*slot*/ AS c
                                WHERE c.receipts && r.receipts), '{}'))::text,
-       (SELECT i.last_beat FROM /*schema*/awa.runtime_instances AS i WHERE i.instance_id = b.instance_id)
+       (SELECT i.last_beat FROM /*schema*/awa.runtime_instances AS i WHERE i.instance_id = b.instance_id),
+       EXISTS (SELECT FROM /*schema*/awa.runtime_instances AS i
+               WHERE i.instance_id = b.instance_id AND i.retired_at >= b.claimed_at)
 FROM /*schema*/awa.lease_claim_batches_0/*slot*/ AS b
 CROSS JOIN LATERAL (
     SELECT int8multirange(int8range((b.batch_id << 10) + 1, (b.batch_id << 10) + b.members + 1)) AS receipts) AS r
