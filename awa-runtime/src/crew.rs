@@ -1,8 +1,7 @@
 //! All tasks of one running worker: how they begin, and in which order they end.
 
-use std::collections::HashSet;
+use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use awa_core::store::Task;
@@ -36,6 +35,7 @@ use crate::shutdown::{AbandonedAttempt, ShutdownReport};
 use crate::state::StateMap;
 use crate::stats::Counters;
 use crate::supervise::supervised;
+use crate::warned::WarnedKinds;
 use crate::watch::{Watch, enforce_deadlines};
 
 /// What a worker is made of.
@@ -89,7 +89,8 @@ impl Crew {
             unknown_kind_delay: settings.unknown_kind_delay,
             outbox: Arc::clone(&outbox),
             counters: Arc::clone(&counters),
-            warned: Mutex::new(HashSet::new()),
+            unknown: WarnedKinds::default(),
+            blocking: WarnedKinds::default(),
             handed_back: AtomicUsize::new(0),
         });
         let heartbeat = Heartbeat {

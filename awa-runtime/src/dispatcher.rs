@@ -71,9 +71,10 @@ impl Dispatcher {
                 info!(queue = %self.queue, failures, "claims get through again");
             }
             let filled = found.jobs >= usize::from(max_jobs.get());
-            if found.more || filled {
+            if filled || (found.more && found.jobs > 0) {
                 contention.reset();
-            } else if found.contended {
+            } else if found.more || found.contended {
+                // Nearly at once, but not in step with whoever is in the way, nor in a hot loop.
                 self.unless_stopped(sleep(contention.pause())).await;
             } else {
                 contention.reset();

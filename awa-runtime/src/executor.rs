@@ -1,18 +1,16 @@
 //! Runs handlers: one runner per seat, each attempt fenced, its end left in the outbox.
 
-use std::collections::HashSet;
 use std::future::poll_fn;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use awa_core::attempt::ErrorText;
 use awa_core::retry::RetryPolicy;
-use awa_core::{AttemptEnd, Closure, JobKind};
+use awa_core::{AttemptEnd, Closure};
 use tokio::runtime::Handle;
 use tokio::task::coop::consume_budget;
-use tokio::time::Instant;
 use tracing::{Span, error, info_span, warn};
 
 use crate::attempt::{Attempt, CancelCause};
@@ -24,6 +22,7 @@ use crate::seats::Seat;
 use crate::state::StateMap;
 use crate::stats::Counters;
 use crate::verdict::Circumstances;
+use crate::warned::WarnedKinds;
 
 /// What runs attempts. One for all queues.
 #[derive(Debug)]
@@ -35,7 +34,9 @@ pub(crate) struct Executor {
     pub(crate) outbox: Arc<Outbox>,
     pub(crate) counters: Arc<Counters>,
     /// Kinds without a handler that have been warned of.
-    pub(crate) warned: Mutex<HashSet<JobKind>>,
+    pub(crate) unknown: WarnedKinds,
+    /// Kinds that have been warned of because their handler blocks.
+    pub(crate) blocking: WarnedKinds,
     pub(crate) handed_back: AtomicUsize,
 }
 
@@ -168,15 +169,13 @@ impl Executor {
     fn release_unknown(&self, attempt: &Attempt) {
         let kind = &attempt.job.kind;
         self.counters.add_unknown_kind();
-        let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
-        if warned.len() < Self::MAX_WARNED && warned.insert(kind.clone()) {
+        if self.unknown.first_time(kind) {
             warn!(
                 %kind, queue = %attempt.job.queue,
                 "no handler for this kind of job: jobs of it are released, uncharged; register a handler, or deploy a \
                  worker that has one"
             );
         }
-        drop(warned);
         self.end(attempt, AttemptEnd::Release { delay: self.unknown_kind_delay });
     }
 
@@ -193,9 +192,11 @@ impl Executor {
             if may_stop && attempt.is_stopped() {
                 return Poll::Ready(Fate::Stopped);
             }
+            let began = Instant::now();
             let polled = span.in_scope(|| {
                 caught(|| running.as_mut().poll(task).map(|result| self.circumstances(attempt).end(result)))
             });
+            self.note_length_of_poll(attempt, began.elapsed());
             match polled {
                 Ok(Poll::Ready(end)) => Poll::Ready(Fate::Ended(end)),
                 Err(payload) => Poll::Ready(Fate::Panicked(payload)),
@@ -216,11 +217,25 @@ impl Executor {
         }
     }
 
-    /// So many kinds are remembered as warned of; those beyond are released in silence.
-    const MAX_WARNED: usize = 1_000;
+    /// Warns of a handler that keeps a thread from all other tasks, once per kind.
+    fn note_length_of_poll(&self, attempt: &Attempt, length: Duration) {
+        /// A handler that waits returns to the runtime within microseconds.
+        const TOO_LONG: Duration = Duration::from_secs(1);
+        if length < TOO_LONG {
+            return;
+        }
+        let kind = &attempt.job.kind;
+        if self.blocking.first_time(kind) {
+            warn!(
+                %kind, ?length,
+                "a handler of this kind blocked its thread: handlers of other jobs, timers and connections of its runtime \
+                 stood still; register it as a blocking handler"
+            );
+        }
+    }
 }
 
 /// Whether there is no use any more in starting an attempt that waited for its seat.
 fn is_too_late(attempt: &Attempt) -> bool {
-    attempt.cancelled().is_some() || attempt.deadline.is_some_and(|deadline| deadline.at <= Instant::now())
+    attempt.cancelled().is_some() || attempt.deadline.is_some_and(|deadline| deadline.at <= tokio::time::Instant::now())
 }

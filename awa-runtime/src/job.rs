@@ -40,7 +40,7 @@ pub trait Job: Serialize + DeserializeOwned + Send + 'static {
     /// # struct SendEmail { to: String }
     /// use std::time::Duration;
     ///
-    /// let later = SendEmail { to: "ada@example.org".into() }.with().priority(1).delay(Duration::from_secs(60));
+    /// let later = SendEmail { to: "ada@example.org".into() }.with().priority(1).delay(Duration::from_mins(1));
     /// ```
     fn with(self) -> WithOptions<Self>
     where

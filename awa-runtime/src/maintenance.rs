@@ -27,6 +27,8 @@ pub struct TickReport {
     pub promoted: usize,
     /// Attempts that were ended because their worker is gone or their deadline is over.
     pub rescued: Vec<RescuedAttempt>,
+    /// This process has not shown itself for long enough to judge others; see [`Maintenance::with_instance`].
+    pub rescuer_too_young: bool,
     /// Ring slots that were opened or repaired.
     pub rotated: usize,
     /// Ring slots that were emptied.
@@ -130,10 +132,12 @@ impl Maintenance {
                     Task::Promote => self.promote(until, report).await,
                     Task::Rescue => self.rescue(until, report).await,
                     Task::Rings => self.turn_rings(report).await,
-                    _ => {
+                    Task::Tidy => {
                         let tidied = bounded("tidy", self.call_timeout, self.store.tidy()).await;
                         note(task, tidied, report);
                     }
+                    // A task that a later core adds is left to processes that know it.
+                    _ => {}
                 }
                 if report.failed.len() == failures {
                     report.ran.push(task);
@@ -164,6 +168,7 @@ impl Maintenance {
             let step = bounded("rescue", self.call_timeout, self.store.rescue(&request, &config.retry)).await;
             let Some(rescued) = note(Task::Rescue, step, report) else { return };
             report.rescued.extend(rescued.attempts);
+            report.rescuer_too_young |= rescued.rescuer_too_young;
             if !rescued.more {
                 return;
             }

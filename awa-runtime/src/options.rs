@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn every_option_reaches_the_job() {
-        let minute = Duration::from_secs(60);
+        let minute = Duration::from_mins(1);
         let with = plain().with().queue("other").priority(4).max_attempts(1).delay(minute).metadata(&[1]);
         let job = with.into_new_job().unwrap();
         assert_eq!((job.queue().as_str(), job.priority().get(), job.max_attempts().get()), ("other", 4, 1));

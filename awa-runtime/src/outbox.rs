@@ -36,6 +36,7 @@ struct Shelf {
     sent: usize,
     /// Attempts of this process whose end is still to come.
     expected: usize,
+    congested: bool,
 }
 
 /// When the batcher should collect next.
@@ -48,7 +49,7 @@ pub(crate) enum Ripe {
 
 impl Outbox {
     pub(crate) fn new(limits: Limits) -> Self {
-        let shelf = Shelf { ends: Vec::new(), since: Instant::now(), sent: 0, expected: 0 };
+        let shelf = Shelf { ends: Vec::new(), since: Instant::now(), sent: 0, expected: 0, congested: false };
         Self { limits, shelf: Mutex::new(shelf), ripened: Notify::new(), congested: watch::Sender::new(false) }
     }
 
@@ -66,7 +67,7 @@ impl Outbox {
         shelf.ends.push(end);
         shelf.expected = shelf.expected.saturating_sub(1);
         let (ends, expected) = (shelf.ends.len(), shelf.expected);
-        self.note_congestion(&shelf);
+        self.note_congestion(&mut shelf);
         drop(shelf);
         if ends == 1 || ends == self.limits.flush_at || expected == 0 {
             self.ripened.notify_one();
@@ -107,7 +108,7 @@ impl Outbox {
     pub(crate) fn confirmed(&self, ends: usize) {
         let mut shelf = self.lock();
         shelf.sent = shelf.sent.saturating_sub(ends);
-        self.note_congestion(&shelf);
+        self.note_congestion(&mut shelf);
     }
 
     /// Ends that have come and are not confirmed.
@@ -121,9 +122,12 @@ impl Outbox {
         let _ = self.congested.subscribe().wait_for(|congested| !congested).await;
     }
 
-    fn note_congestion(&self, shelf: &Shelf) {
+    /// Tells the dispatchers when the number of unconfirmed ends crosses its bound, and only then.
+    fn note_congestion(&self, shelf: &mut Shelf) {
         let congested = shelf.unconfirmed() > self.limits.max_unconfirmed;
-        self.congested.send_if_modified(|before| std::mem::replace(before, congested) != congested);
+        if std::mem::replace(&mut shelf.congested, congested) != congested {
+            self.congested.send_replace(congested);
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Shelf> {

@@ -105,6 +105,12 @@ impl Seats {
         table.waiting.drain(..).collect()
     }
 
+    /// The attempts that run or wait now.
+    pub(crate) fn held(&self) -> Vec<Arc<Attempt>> {
+        let table = self.lock();
+        table.sitting.iter().flatten().chain(&table.waiting).cloned().collect()
+    }
+
     /// The attempts that run now.
     pub(crate) fn running(&self) -> Vec<Arc<Attempt>> {
         self.lock().sitting.iter().flatten().cloned().collect()
@@ -230,7 +236,7 @@ mod tests {
     fn without_prefetch_a_freed_seat_is_claimed_for_at_once() {
         let seats = Arc::new(Seats::new(2, 0));
         let mut held = seats.fill(attempts(2)).unwrap();
-        held.iter_mut().for_each(|seat| assert!(seat.next().is_some()));
+        assert!(held.iter_mut().all(|seat| seat.next().is_some()));
         assert_eq!(seats.room(), 0);
         drop(held.pop());
         assert_eq!(seats.room(), 1);

@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn a_handler_that_returns_decides_how_its_attempt_ends() {
-        let minute = Duration::from_secs(60);
+        let minute = Duration::from_mins(1);
         let end = |outcome| end_of(1, false, Ok(outcome));
         assert_eq!(end(Outcome::Done), AttemptEnd::Complete);
         assert!(

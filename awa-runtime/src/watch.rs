@@ -43,16 +43,17 @@ impl Watch {
         }
     }
 
-    /// Asks once for all attempts that have run for at least half an interval. A short one ends before it could be told.
+    /// Asks once for all attempts that are at least half an interval old. A short one ends before it could be told; one
+    /// that waits for its seat is then not started.
     async fn look(&self) -> Result<(), awa_core::StoreError> {
         let (now, enough) = (Instant::now(), self.interval / 2);
-        let running: Vec<Arc<Attempt>> = self
+        let held: Vec<Arc<Attempt>> = self
             .seats
             .iter()
-            .flat_map(|seats| seats.running())
+            .flat_map(|seats| seats.held())
             .filter(|attempt| now.duration_since(attempt.claimed) >= enough && attempt.cancelled().is_none())
             .collect();
-        for page in running.chunks(Self::PAGE) {
+        for page in held.chunks(Self::PAGE) {
             let receipts: Vec<_> = page.iter().map(|attempt| attempt.job.receipt).collect();
             let open = bounded("are_open", self.call_timeout, self.store.are_open(&receipts)).await?;
             for (attempt, _) in page.iter().zip(open).filter(|(attempt, open)| !open && !attempt.has_ended()) {

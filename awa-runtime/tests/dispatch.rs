@@ -31,7 +31,7 @@ fn waits(log: &[String]) -> Vec<u64> {
 async fn a_dispatcher_announces_claims_once_more_and_then_sleeps_soundly() {
     let store = with_wakeups(0, true);
     let worker = start(&store, QueueConfig::default().poll_interval(Duration::from_secs(100)));
-    tokio::time::sleep(Duration::from_secs(60)).await;
+    tokio::time::sleep(Duration::from_mins(1)).await;
     let log = log(&store);
     assert_eq!(log.len(), 2, "{log:?}");
     assert_eq!(log[0], "announce");
@@ -57,7 +57,7 @@ async fn until_its_sleep_is_sound_a_dispatcher_looks_again_after_growing_pauses(
 async fn a_wakeup_ends_the_sleep_and_the_announcement_is_taken_back() {
     let store = with_wakeups(0, true);
     let worker = start(&store, QueueConfig::default().poll_interval(Duration::from_secs(1_000)));
-    tokio::time::sleep(Duration::from_secs(60)).await;
+    tokio::time::sleep(Duration::from_mins(1)).await;
     let put = Instant::now();
     store.put_numbered(1);
     until("the job is done", || store.completed() == 1).await;
@@ -82,7 +82,7 @@ async fn a_dispatcher_that_ends_takes_its_announcement_back() {
 async fn without_a_session_for_announcements_a_queue_is_polled() {
     let store = with_wakeups(0, false);
     let worker = start(&store, QueueConfig::default());
-    tokio::time::sleep(Duration::from_secs(60)).await;
+    tokio::time::sleep(Duration::from_mins(1)).await;
     assert!(waits(&log(&store)).is_empty(), "{:?}", log(&store));
     let claims = store.calls("claim").len();
     assert!((45..=85).contains(&claims), "{claims} claims in a minute");
@@ -93,7 +93,7 @@ async fn without_a_session_for_announcements_a_queue_is_polled() {
 async fn dispatchers_without_wakeups_poll_out_of_phase() {
     let store = FakeStore::new();
     let workers: Vec<_> = (0..20).map(|_| start(&store, QueueConfig::default())).collect();
-    tokio::time::sleep(Duration::from_secs(60)).await;
+    tokio::time::sleep(Duration::from_mins(1)).await;
     let late: Vec<Instant> = store.calls("claim").into_iter().map(|call| call.0).rev().take(400).collect();
     let busiest = late.iter().map(|at| late.iter().filter(|other| *other == at).count()).max().unwrap();
     assert!(busiest <= 5, "{busiest} of 20 dispatchers polled in the same millisecond");
@@ -111,7 +111,7 @@ async fn claims_that_fail_are_repeated_with_growing_pauses() {
         store.put_numbered(1);
         store.fail("claim", Some(kind));
         let worker = start(&store, QueueConfig::default());
-        tokio::time::sleep(Duration::from_secs(120)).await;
+        tokio::time::sleep(Duration::from_mins(2)).await;
         let calls = store.calls("claim").len();
         assert!((10..=40).contains(&calls), "{kind:?}: {calls} calls in two minutes");
         store.fail("claim", None);
@@ -160,7 +160,7 @@ async fn a_process_that_the_store_has_not_seen_for_the_staleness_time_claims_not
     tokio::time::sleep(Duration::from_secs(40)).await;
     let calls = store.calls("claim").len();
     store.put_numbered(1);
-    tokio::time::sleep(Duration::from_secs(60)).await;
+    tokio::time::sleep(Duration::from_mins(1)).await;
     assert_eq!(store.calls("claim").len(), calls);
     store.fail("beat", None);
     until("the job is done", || store.completed() == 1).await;

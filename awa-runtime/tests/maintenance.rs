@@ -24,7 +24,7 @@ fn counts(store: &FakeStore) -> [usize; 6] {
 async fn every_task_runs_once_per_interval() {
     let store = FakeStore::new();
     let worker = Running::start(maintainer(&store));
-    tokio::time::sleep(Duration::from_secs(600)).await;
+    tokio::time::sleep(Duration::from_mins(10)).await;
     let about = |calls: usize, expected: usize| (expected * 8 / 10..=expected * 12 / 10).contains(&calls);
     let expected = [2_400, 300, 1_200, 600, 1_200, 10];
     let counts = counts(&store);
@@ -40,7 +40,7 @@ async fn a_step_that_fails_hangs_or_panics_stops_no_other() {
         store.fail(failing, Some(StoreErrorKind::Internal));
         store.panic_once(failing);
         let worker = Running::start(maintainer(&store));
-        tokio::time::sleep(Duration::from_secs(600)).await;
+        tokio::time::sleep(Duration::from_mins(10)).await;
         let counts = counts(&store);
         assert!(counts.iter().all(|&calls| calls >= 8), "{failing} fails: {counts:?}");
         worker.stop().await;

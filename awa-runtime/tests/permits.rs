@@ -131,7 +131,7 @@ async fn a_claim_takes_no_more_than_the_free_permits_and_the_prefetch() {
         Ok(Outcome::Done)
     }));
     until("the first claim", || store.open() > 0).await;
-    tokio::time::sleep(Duration::from_secs(60)).await;
+    tokio::time::sleep(Duration::from_mins(1)).await;
     assert_eq!(store.open(), 10);
     let sizes: Vec<usize> = store.calls("claim").into_iter().map(|call| call.1).collect();
     assert_eq!(sizes, [10], "one claim, and none while there is no room");

@@ -9,7 +9,7 @@ use std::time::Duration;
 use awa_runtime::core::{AttemptEnd, StoreErrorKind};
 use awa_runtime::{CancelCause, Interrupted, JobContext, Outcome, QueueConfig, RuntimeError};
 use common::fake_store::Reply;
-use common::{FakeStore, Numbered, Running, builder, until};
+use common::{CountsDrops, FakeStore, Numbered, Running, builder, until};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -175,17 +175,11 @@ async fn a_worker_whose_future_is_dropped_starts_nothing_more() {
     let store = FakeStore::new();
     store.put_numbered(40);
     let (dropped, started) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
-    struct Dropped(Arc<AtomicU32>);
-    impl Drop for Dropped {
-        fn drop(&mut self) {
-            self.0.fetch_add(1, Ordering::SeqCst);
-        }
-    }
     let (drops, starts) = (Arc::clone(&dropped), Arc::clone(&started));
     let config = QueueConfig::default().concurrency(10).prefetch(10);
     let worker = Running::start(builder(&store, config).handler(move |_: Numbered, _: JobContext| {
         starts.fetch_add(1, Ordering::SeqCst);
-        let guard = Dropped(Arc::clone(&drops));
+        let guard = CountsDrops(Arc::clone(&drops));
         async move {
             let _guard = guard;
             std::future::pending::<()>().await;
@@ -196,7 +190,7 @@ async fn a_worker_whose_future_is_dropped_starts_nothing_more() {
     worker.kill().await;
     until("ten are dropped", || dropped.load(Ordering::SeqCst) == 10).await;
     let calls = store.calls("beat").len() + store.calls("claim").len();
-    tokio::time::sleep(Duration::from_secs(600)).await;
+    tokio::time::sleep(Duration::from_mins(10)).await;
     assert_eq!(store.calls("beat").len() + store.calls("claim").len(), calls, "no sign of life after the end");
     assert_eq!((started.load(Ordering::SeqCst), store.ends().len()), (10, 0), "rescue finds them");
 }
@@ -223,7 +217,7 @@ async fn a_store_that_appears_late_is_waited_for_and_one_that_is_not_set_up_is_a
     let make =
         || builder(&store, QueueConfig::default()).handler(|_: Numbered, _: JobContext| async { Ok(Outcome::Done) });
     let worker = Running::start(make());
-    tokio::time::sleep(Duration::from_secs(60)).await;
+    tokio::time::sleep(Duration::from_mins(1)).await;
     let attempts = store.calls("beat").len();
     assert!((6..40).contains(&attempts), "{attempts} attempts in a minute");
     store.fail("beat", None);

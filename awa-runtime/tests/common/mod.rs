@@ -5,6 +5,7 @@
 pub mod fake_store;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use awa_runtime::{Job, QueueConfig, ShutdownReport, StatsHandle, Worker, WorkerBuilder};
@@ -19,6 +20,15 @@ pub use fake_store::FakeStore;
 #[job(kind = "numbered")]
 pub struct Numbered {
     pub number: u32,
+}
+
+/// Counts how often it is dropped.
+pub struct CountsDrops(pub Arc<AtomicU32>);
+
+impl Drop for CountsDrops {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
 }
 
 /// A worker on the fake store, on the caller's runtime, so that a paused clock governs all of it. No maintenance.
@@ -61,7 +71,7 @@ impl Running {
 pub async fn until(what: &str, mut condition: impl FnMut() -> bool) {
     let began = tokio::time::Instant::now();
     while !condition() {
-        assert!(began.elapsed() < Duration::from_secs(3600), "{what}: not within an hour");
+        assert!(began.elapsed() < Duration::from_hours(1), "{what}: not within an hour");
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
 }
