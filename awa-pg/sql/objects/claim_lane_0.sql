@@ -100,8 +100,9 @@ BEGIN
         END IF;
     END IF;
     INSERT INTO /*schema*/awa.ready_claim_attempt_batches_0/*slot*/ (
-        lane_id, seq, batch_id, first_xid, last_xid, ready_slot, seen, part_xids, part_jobs, job_ids, run_leases)
-    VALUES (p_lane, seq, batch_id, v_xids[1], v_xids[members], 0/*slot*/, v_next.seen, v_next.part_xids,
-        v_next.part_jobs, job_ids, run_leases);
+        lane_id, seq, batch_id, first_xid, last_xid, job_id, ready_slot, seen, part_xids, part_jobs, job_ids, run_leases)
+    VALUES (p_lane, seq, batch_id, v_xids[1], nullif(v_xids[members], v_xids[1]),
+        CASE WHEN members = 1 THEN job_ids[1] END, 0/*slot*/, v_next.seen, v_next.part_xids, v_next.part_jobs,
+        CASE WHEN members > 1 THEN job_ids END, run_leases);
 END
 $awa$;

@@ -17,7 +17,8 @@ BEGIN
     FROM unnest(p_tags, p_lanes, p_seqs, p_indexes) AS m (tag, lane, seq, index)
     JOIN /*schema*/awa.ready_claim_attempt_batches_0/*slot*/ AS b ON b.lane_id = m.lane AND b.seq = m.seq
     JOIN /*schema*/awa.ready_entries_0/*slot*/ AS r
-        ON r.lane_id = b.lane_id AND r.xid >= b.first_xid AND r.xid <= b.last_xid AND r.job_id = b.job_ids[m.index]
+        ON r.lane_id = b.lane_id AND r.xid >= b.first_xid AND r.xid <= coalesce(b.last_xid, b.first_xid)
+       AND r.job_id = coalesce(b.job_ids[m.index], b.job_id)
        AND coalesce(r.run_lease, 0) = coalesce(b.run_leases[m.index], 0);
 END
 $awa$;

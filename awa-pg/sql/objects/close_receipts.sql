@@ -5,7 +5,6 @@
 -- Caller: complete_attempts, end_attempts.
 CREATE OR REPLACE FUNCTION /*schema*/awa.close_receipts(
     p_claim_slot smallint, p_outcome smallint, p_batches bigint[], p_nonces bigint[], p_receipts int8multirange[],
-    p_now timestamptz,
     OUT batches bigint[], OUT closed int8multirange[], OUT lanes bigint[], OUT ready_slots smallint[],
     OUT seqs bigint[], OUT are_whole boolean[], OUT claimed_ats timestamptz[])
 LANGUAGE plpgsql VOLATILE AS $awa$
@@ -15,7 +14,7 @@ BEGIN
     WHEN 0/*slot*/ THEN
         SELECT c.batches, c.closed, c.lanes, c.ready_slots, c.seqs, c.are_whole, c.claimed_ats
         INTO batches, closed, lanes, ready_slots, seqs, are_whole, claimed_ats
-        FROM /*schema*/awa.close_receipts_0/*slot*/(p_outcome, p_batches, p_nonces, p_receipts, p_now) AS c;
+        FROM /*schema*/awa.close_receipts_0/*slot*/(p_outcome, p_batches, p_nonces, p_receipts) AS c;
     -- end each
     ELSE NULL; -- no such slot: such a claim was never issued
     END CASE;

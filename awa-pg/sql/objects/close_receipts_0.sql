@@ -1,5 +1,5 @@
 -- Purpose: closes members of compact claims of one claim slot: what is open among the wanted is closed, once. The
---   exclusion constraint is the last word; what is read before only says what to try.
+--   constraints of the child are the last word; what is read before only says what to try.
 -- Parameters: outcome; parallel arrays, one element per batch in ascending order: batch, nonce, wanted receipts.
 -- Returns: parallel arrays, one element per closure row written: batch, receipts closed, lane, slot and sequence of the
 --   attempt batch, whether the whole batch was closed by it, and by whom and when the batch was claimed. A batch that is
@@ -9,7 +9,7 @@
 -- Caller: complete_attempts, end_attempts.
 -- per slot of: claim ring
 CREATE OR REPLACE FUNCTION /*schema*/awa.close_receipts_0/*slot*/(
-    p_outcome smallint, p_batches bigint[], p_nonces bigint[], p_receipts int8multirange[], p_now timestamptz,
+    p_outcome smallint, p_batches bigint[], p_nonces bigint[], p_receipts int8multirange[],
     OUT batches bigint[], OUT closed int8multirange[], OUT lanes bigint[], OUT ready_slots smallint[],
     OUT seqs bigint[], OUT are_whole boolean[], OUT claimed_ats timestamptz[])
 LANGUAGE plpgsql VOLATILE AS $awa$
@@ -18,29 +18,32 @@ DECLARE
     v_done record;
 BEGIN
     FOR v_turn IN 1..8 LOOP
-        SELECT array_agg(o.rest ORDER BY o.batch) AS receipts, array_agg(o.ready_slot ORDER BY o.batch) AS ready_slots,
+        SELECT array_agg(o.rest ORDER BY o.batch) AS receipts, array_agg(o.members ORDER BY o.batch) AS members,
                count(*) AS rows
         INTO v_open
-        FROM (SELECT w.batch, b.ready_slot,
-                     w.receipts * int8multirange(int8range((b.batch_id << 10) + 1, (b.batch_id << 10) + b.members + 1))
-                     - coalesce((SELECT range_agg(c.receipts)
-                                 FROM /*schema*/awa.lease_claim_closure_batches_0/*slot*/ AS c
-                                 WHERE c.receipts && w.receipts), '{}') AS rest
+        FROM (SELECT w.batch, b.members,
+                     CASE WHEN b.members > 1 THEN
+                         w.receipts * /*schema*/awa.batch_receipts(b.batch_id, b.members)
+                         - coalesce((SELECT range_agg(c.receipts)
+                                     FROM /*schema*/awa.lease_claim_closure_batches_0/*slot*/ AS c
+                                     WHERE c.receipts && w.receipts), '{}')
+                     WHEN EXISTS (SELECT FROM /*schema*/awa.lease_claim_closure_batches_0/*slot*/ AS c
+                                  WHERE c.receipt = (b.batch_id << 10) + 1) THEN '{}'
+                     ELSE w.receipts * /*schema*/awa.batch_receipts(b.batch_id, b.members) END AS rest
               FROM unnest(p_batches, p_nonces, p_receipts) AS w (batch, nonce, receipts)
               JOIN /*schema*/awa.lease_claim_batches_0/*slot*/ AS b ON b.batch_id = w.batch AND b.nonce = w.nonce) AS o
         WHERE NOT isempty(o.rest);
         EXIT WHEN v_open.rows = 0;
         WITH written AS (
-            INSERT INTO /*schema*/awa.lease_claim_closure_batches_0/*slot*/ (
-                closed_at, claim_slot, ready_slot, outcome, receipts)
-            SELECT p_now, 0/*slot*/, o.ready_slot, p_outcome, o.receipts
-            FROM unnest(v_open.receipts, v_open.ready_slots) AS o (receipts, ready_slot)
+            INSERT INTO /*schema*/awa.lease_claim_closure_batches_0/*slot*/ (claim_slot, outcome, receipt, receipts)
+            SELECT 0/*slot*/, p_outcome, CASE WHEN o.members = 1 THEN lower(o.receipts) END,
+                   CASE WHEN o.members > 1 THEN o.receipts END
+            FROM unnest(v_open.receipts, v_open.members) AS o (receipts, members)
             ON CONFLICT DO NOTHING
-            RETURNING receipts)
+            RETURNING coalesce(receipts, int8multirange(int8range(receipt, receipt + 1))) AS receipts)
         SELECT array_agg(b.batch_id) AS batches, array_agg(w.receipts) AS closed, array_agg(b.lane_id) AS lanes,
                array_agg(b.ready_slot) AS ready_slots, array_agg(b.attempt_seq) AS seqs,
-               array_agg(w.receipts = int8multirange(
-                   int8range((b.batch_id << 10) + 1, (b.batch_id << 10) + b.members + 1))) AS are_whole,
+               array_agg(w.receipts = /*schema*/awa.batch_receipts(b.batch_id, b.members)) AS are_whole,
                array_agg(b.claimed_at) AS claimed_ats, count(*) AS rows
         INTO v_done
         FROM written AS w

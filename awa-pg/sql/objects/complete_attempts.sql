@@ -28,7 +28,7 @@ BEGIN
     LOOP
         SELECT c.batches, c.closed, c.lanes, c.ready_slots, c.seqs, c.are_whole INTO v_done
         FROM /*schema*/awa.close_receipts(
-            v_want.claim_slot, 1::smallint, v_want.batches, v_want.nonces, v_want.receipts, v_now) AS c;
+            v_want.claim_slot, 1::smallint, v_want.batches, v_want.nonces, v_want.receipts) AS c;
         CONTINUE WHEN v_done.batches IS NULL;
         FOR v_group IN
             SELECT d.ready_slot, array_agg(d.lane) AS lanes, array_agg(d.seq) AS seqs, array_agg(d.receipts) AS receipts,

@@ -10,4 +10,5 @@ CREATE OR REPLACE VIEW /*schema*/awa.emitted_attempts AS
 SELECT b.ready_slot, b.lane_id, b.seq, b.batch_id, (b.batch_id << 10) + m.index AS receipt_id, m.job_id,
        coalesce(b.run_leases[m.index], 0) AS row_lease
 FROM /*schema*/awa.ready_claim_attempt_batches AS b
-CROSS JOIN LATERAL unnest(b.job_ids) WITH ORDINALITY AS m (job_id, index);
+CROSS JOIN LATERAL unnest(coalesce(b.job_ids, ARRAY[b.job_id])) WITH ORDINALITY AS m (job_id, index)
+WHERE b.batch_id IS NOT NULL;

@@ -12,6 +12,8 @@ BEGIN
         -- A child without pages is left alone: each TRUNCATE writes to the catalog.
         IF pg_relation_size('/*schema*/awa.ready_entries_0/*slot*/') > 0 THEN
             TRUNCATE /*schema*/awa.ready_entries_0/*slot*/;
+            -- Truncation summarises the first range, which would then write to the log with each row.
+            PERFORM brin_desummarize_range('/*schema*/awa.ready_entries_first_0/*slot*/', 0);
         END IF;
         IF pg_relation_size('/*schema*/awa.ready_claim_attempt_batches_0/*slot*/') > 0 THEN
             TRUNCATE /*schema*/awa.ready_claim_attempt_batches_0/*slot*/;

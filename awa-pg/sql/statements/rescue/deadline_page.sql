@@ -4,12 +4,8 @@
 -- Locks: ACCESS SHARE on the slot's children.
 -- Caller: rescue.
 -- per slot of: claim ring
-SELECT b.batch_id, b.nonce, b.deadline_at,
-       (r.receipts - coalesce((SELECT range_agg(c.receipts) FROM /*schema*/awa.lease_claim_closure_batches_0/*slot*/ AS c
-                               WHERE c.receipts && r.receipts), '{}'))::text
-FROM /*schema*/awa.lease_claim_batches_0/*slot*/ AS b
-CROSS JOIN LATERAL (
-    SELECT int8multirange(int8range((b.batch_id << 10) + 1, (b.batch_id << 10) + b.members + 1)) AS receipts) AS r
+SELECT b.batch_id, b.nonce, b.deadline_at, b.open::text
+FROM /*schema*/awa.open_claims_0/*slot*/ AS b
 WHERE b.deadline_at IS NOT NULL AND b.deadline_at <= coalesce($6::timestamptz, clock_timestamp())
   AND (b.deadline_at, b.batch_id) > (coalesce($1::timestamptz, '-infinity'), coalesce($2::bigint, 0))
   AND (b.deadline_at, b.batch_id) <= (coalesce($3::timestamptz, 'infinity'), coalesce($4::bigint, 0))

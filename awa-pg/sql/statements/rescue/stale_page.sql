@@ -6,14 +6,10 @@
 -- Locks: ACCESS SHARE on the slot's children.
 -- Caller: rescue.
 -- per slot of: claim ring
-SELECT b.batch_id, b.nonce, b.claimed_at,
-       (r.receipts - coalesce((SELECT range_agg(c.receipts) FROM /*schema*/awa.lease_claim_closure_batches_0/*slot*/ AS c
-                               WHERE c.receipts && r.receipts), '{}'))::text,
+SELECT b.batch_id, b.nonce, b.claimed_at, b.open::text,
        (SELECT i.last_beat FROM /*schema*/awa.runtime_instances AS i WHERE i.instance_id = b.instance_id),
        EXISTS (SELECT FROM /*schema*/awa.runtime_instances AS i
                WHERE i.instance_id = b.instance_id AND i.retired_at >= b.claimed_at)
-FROM /*schema*/awa.lease_claim_batches_0/*slot*/ AS b
-CROSS JOIN LATERAL (
-    SELECT int8multirange(int8range((b.batch_id << 10) + 1, (b.batch_id << 10) + b.members + 1)) AS receipts) AS r
+FROM /*schema*/awa.open_claims_0/*slot*/ AS b
 WHERE b.batch_id > $1::bigint AND ($2::bigint IS NULL OR b.batch_id <= $2::bigint)
 ORDER BY b.batch_id LIMIT $3::bigint

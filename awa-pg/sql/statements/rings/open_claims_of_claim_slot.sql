@@ -4,9 +4,9 @@
 -- Locks: ACCESS SHARE on the slot's children and the parents.
 -- Caller: prune.
 SELECT coalesce((SELECT sum(upper(r) - lower(r)) FROM unnest(
-        coalesce((SELECT range_agg(int8range((b.batch_id << 10) + 1, (b.batch_id << 10) + b.members + 1))
+        coalesce((SELECT range_agg(/*schema*/awa.batch_receipts(b.batch_id, b.members))
                   FROM /*schema*/awa.lease_claim_batches AS b WHERE b.claim_slot = $1::smallint), '{}')
-      - coalesce((SELECT range_agg(c.receipts) FROM /*schema*/awa.lease_claim_closure_batches AS c
+      - coalesce((SELECT range_agg(c.receipts) FROM /*schema*/awa.closed_receipts AS c
                   WHERE c.claim_slot = $1::smallint), '{}')) AS r), 0)::bigint
      + (SELECT count(*) FROM /*schema*/awa.lease_claims AS l
         WHERE l.claim_slot = $1::smallint

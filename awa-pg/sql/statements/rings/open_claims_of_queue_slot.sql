@@ -6,11 +6,10 @@
 -- Caller: prune.
 SELECT count(*) FROM /*schema*/awa.claim_ring_slots AS s
 WHERE NOT isempty(
-        coalesce((SELECT range_agg(int8range((b.batch_id << 10) + 1, (b.batch_id << 10) + b.members + 1))
+        coalesce((SELECT range_agg(/*schema*/awa.batch_receipts(b.batch_id, b.members))
                   FROM /*schema*/awa.lease_claim_batches AS b
                   WHERE b.claim_slot = s.slot AND b.ready_slot = $1::smallint), '{}')
-      - coalesce((SELECT range_agg(c.receipts) FROM /*schema*/awa.lease_claim_closure_batches AS c
-                  WHERE c.claim_slot = s.slot AND c.ready_slot = $1::smallint), '{}'))
+      - coalesce((SELECT range_agg(c.receipts) FROM /*schema*/awa.closed_receipts AS c WHERE c.claim_slot = s.slot), '{}'))
    OR EXISTS (SELECT FROM /*schema*/awa.lease_claims AS l
               WHERE l.claim_slot = s.slot AND l.ready_slot = $1::smallint
                 AND NOT EXISTS (SELECT FROM /*schema*/awa.lease_claim_closures AS c
