@@ -30,6 +30,7 @@ macro_rules! each_case {
                 jobs_of_one_transaction_come_in_enqueue_order [Transactions];
                 transactions_come_in_the_order_in_which_they_began_to_write [Transactions];
                 a_late_commit_is_taken_by_the_very_next_claim [Transactions];
+                late_commits_are_taken_in_order_one_by_one [Transactions];
                 overlapping_transactions_lose_nothing_and_repeat_nothing [Transactions];
                 claims_of_any_size_take_an_exact_prefix [];
                 the_more_urgent_lane_goes_first [];
@@ -97,6 +98,7 @@ macro_rules! each_case {
                 rescued_attempts_leave_their_slots_reclaimable [Clock];
                 every_wish_of_an_operator_leaves_the_slots_reclaimable [];
                 history_is_kept_for_its_time [Clock];
+                every_kind_of_history_keeps_its_slot [Clock];
                 history_beyond_its_room_goes_early [];
                 dead_and_deferred_jobs_outlive_the_rings [];
                 a_full_ring_absorbs_what_comes [];

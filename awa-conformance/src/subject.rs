@@ -132,3 +132,47 @@ pub async fn run_case(
     body.await;
     Outcome::Passed
 }
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+
+    use super::*;
+
+    struct Clockless;
+
+    #[async_trait]
+    impl Subject for Clockless {
+        fn store(&self) -> Arc<dyn Store> {
+            panic!("the case under test does not look at a store")
+        }
+
+        async fn begin(&self) -> Box<dyn SubjectTransaction> {
+            panic!("the case under test opens no transaction")
+        }
+
+        async fn advance(&self, _: Duration) {
+            panic!("a subject without a clock is never asked to move it")
+        }
+
+        fn capabilities(&self) -> Capabilities {
+            Capabilities::all(4, 3).without(Capability::Clock)
+        }
+    }
+
+    #[test]
+    fn a_case_whose_capability_is_missing_does_not_run_and_says_so() {
+        let needs = [Capability::Transactions, Capability::Clock];
+        let body = async { panic!("it ran") };
+        let outcome = run_case(&Clockless, "topic::case", &needs, body).now_or_never();
+        let expected = Outcome::NotCovered { case: "topic::case", missing: vec![Capability::Clock] };
+        assert_eq!(outcome, Some(expected));
+    }
+
+    #[test]
+    fn a_case_whose_capabilities_are_there_runs() {
+        let mut ran = false;
+        let outcome = run_case(&Clockless, "topic::case", &[Capability::Wakeups], async { ran = true }).now_or_never();
+        assert_eq!((outcome, ran), (Some(Outcome::Passed), true));
+    }
+}

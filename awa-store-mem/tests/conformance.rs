@@ -1,4 +1,4 @@
-//! The memory store is a store.
+//! The memory store is a store, and so is a faulty store that nobody told to fail.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,28 +7,31 @@ use async_trait::async_trait;
 use awa_conformance::{Capabilities, Subject, SubjectTransaction};
 use awa_core::model::RingSizes;
 use awa_core::{Enqueued, NewJob, Store, StoreError, Timestamp};
-use awa_store_mem::{ManualClock, MemStore, MemTransaction};
+use awa_store_mem::{FaultyStore, ManualClock, MemStore, MemTransaction};
 
 const RINGS: RingSizes = RingSizes { queue: 5, claim: 4 };
 
-struct Memory {
-    store: MemStore,
+/// A memory store, and the store through which the suite uses it.
+struct Fixture {
+    memory: MemStore,
+    store: Arc<dyn Store>,
     clock: ManualClock,
 }
 
-fn fresh() -> Memory {
+fn fresh<S: Store + 'static>(wrap: impl FnOnce(MemStore) -> S) -> Fixture {
     let clock = ManualClock::at(Timestamp::from_micros(1_700_000_000_000_000));
-    Memory { store: MemStore::with_clock(Arc::new(clock.clone()), RINGS), clock }
+    let memory = MemStore::with_clock(Arc::new(clock.clone()), RINGS);
+    Fixture { store: Arc::new(wrap(memory.clone())), memory, clock }
 }
 
 #[async_trait]
-impl Subject for Memory {
+impl Subject for Fixture {
     fn store(&self) -> Arc<dyn Store> {
-        Arc::new(self.store.clone())
+        Arc::clone(&self.store)
     }
 
     async fn begin(&self) -> Box<dyn SubjectTransaction> {
-        Box::new(Transaction(self.store.begin().expect("begin")))
+        Box::new(Transaction(self.memory.begin().expect("begin")))
     }
 
     async fn advance(&self, by: Duration) {
@@ -40,11 +43,11 @@ impl Subject for Memory {
     }
 }
 
-impl Drop for Memory {
+impl Drop for Fixture {
     /// After every case that passed, the model must be in a state that a store may be in.
     fn drop(&mut self) {
         if !std::thread::panicking() {
-            self.store.model().expect("the model").check().expect("an invariant is broken");
+            self.memory.model().expect("the model").check().expect("an invariant is broken");
         }
     }
 }
@@ -66,4 +69,14 @@ impl SubjectTransaction for Transaction {
     }
 }
 
-awa_conformance::suite!(tokio::test, std::future::ready(fresh()));
+mod memory {
+    use super::*;
+
+    awa_conformance::suite!(tokio::test, std::future::ready(fresh(|memory| memory)));
+}
+
+mod faulty {
+    use super::*;
+
+    awa_conformance::suite!(tokio::test, std::future::ready(fresh(FaultyStore::new)));
+}

@@ -49,6 +49,25 @@ pub async fn a_late_commit_is_taken_by_the_very_next_claim(subject: &dyn Subject
     assert_eq!(labels(&scene.claim_next("email", 2).await), ["late"]);
 }
 
+/// C9, C6: several late commits are taken in order, also one job at a time: none of them is passed when the claim stops
+/// at one before it (bug class 28).
+pub async fn late_commits_are_taken_in_order_one_by_one(subject: &dyn Subject) {
+    let scene = Scene::open(subject, &["email"]).await;
+    let (first, first_ids) = scene.begin_with("email", &["1a", "1b"]).await;
+    let (second, second_ids) = scene.begin_with("email", &["2a", "2b"]).await;
+    let (third, third_ids) = scene.begin_with("email", &["3a"]).await;
+    scene.enqueue_each("email", &["x", "y"]).await;
+    assert_eq!(labels(&scene.claim("email", 1).await), ["x"]);
+    scene.commit(third, &third_ids).await;
+    scene.commit(second, &second_ids).await;
+    assert_eq!(labels(&scene.claim_next("email", 1).await), ["2a"]);
+    scene.commit(first, &first_ids).await;
+    for label in ["1a", "1b", "2b", "3a", "y"] {
+        assert_eq!(labels(&scene.claim_next("email", 1).await), [label]);
+    }
+    assert_eq!(scene.claim("email", 1).await, []);
+}
+
 /// C9, C2: many transactions that overlap and commit in another order are handed out once each, and all of them
 /// (bug class 28).
 pub async fn overlapping_transactions_lose_nothing_and_repeat_nothing(subject: &dyn Subject) {
@@ -175,6 +194,7 @@ pub async fn a_job_that_waits_ages_into_a_more_urgent_lane(subject: &dyn Subject
     for _ in 0..4 {
         scene.enqueue(&[urgent()]).await;
     }
+    scene.pass(minute * 60).await;
     assert_eq!(labels(&scene.claim("email", 1).await), ["urgent"], "without aging nothing changes");
     let mut taken = Vec::new();
     for _ in 0..2 {

@@ -53,6 +53,7 @@ pub async fn an_open_transaction_outlives_the_ring(subject: &dyn Subject) {
     scene.wrap_twice(&NO_HISTORY).await;
     let more = transaction.enqueue(&[job("email", "b")]).await.expect("enqueue");
     ids.push(more[0].id());
+    scene.wrap_twice(&NO_HISTORY).await;
     scene.commit(transaction, &ids).await;
     let jobs = scene.claim_next("email", 10).await;
     assert_eq!(labels(&jobs), ["a", "b"]);
@@ -138,6 +139,37 @@ pub async fn history_is_kept_for_its_time(subject: &dyn Subject) {
     assert!(matches!(reports[..], [ref one] if one.kept.is_none()), "{reports:?}");
     let left = scene.agree().await;
     assert_eq!(left.into_iter().collect::<Vec<_>>(), [(ids[2].0, JobState::Dead)]);
+}
+
+/// C11: each kind of history alone keeps its slot for its time: a completion, one with a result, a cancelled attempt,
+/// and jobs that were cancelled while they waited (bug classes 39, 152).
+pub async fn every_kind_of_history_keeps_its_slot(subject: &dyn Subject) {
+    let scene = Scene::open(subject, &["email"]).await;
+    let reason = || ErrorText::new("no longer wanted");
+    let ends = [
+        Some(AttemptEnd::Complete),
+        Some(AttemptEnd::CompleteWith { result: crate::scene::json("1") }),
+        Some(AttemptEnd::Cancel { reason: reason() }),
+        None,
+    ];
+    for end in ends {
+        let id = scene.enqueue_each("email", &["a"]).await[0];
+        match &end {
+            Some(end) => {
+                let attempt = scene.claim_one("email").await;
+                scene.close_one(&attempt, end.clone()).await;
+            }
+            None => drop(scene.cancel(&[id]).await),
+        }
+        scene.seal_queue_slot().await;
+        scene.store().drain().await.expect("drain");
+        let kept = scene.prune(RingKind::Queue, &QUARTER_HOUR).await;
+        assert!(matches!(kept[..], [ref one] if matches!(one.kept, Some(KeepReason::Retained(_)))), "{end:?} {kept:?}");
+        assert!(scene.state(id).await.is_some_and(JobState::is_terminal), "{end:?}");
+        scene.pass(Duration::from_mins(15) + Duration::from_secs(1)).await;
+        scene.reclaim(&QUARTER_HOUR).await;
+        assert_eq!(scene.state(id).await, None, "{end:?}");
+    }
 }
 
 /// C11: when history takes more room than it may, the oldest goes before its time.
