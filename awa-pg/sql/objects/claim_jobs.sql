@@ -25,6 +25,8 @@ DECLARE
     v_slot      record;
     v_lane      record;
     v_head      timestamptz;
+    v_last      bigint;
+    v_lasts     bigint[];
     v_lanes     bigint[];
     v_urgencies smallint[];
     v_slots     smallint[];
@@ -55,12 +57,15 @@ BEGIN
         LOOP
             CASE v_slot.slot
             -- each queue slot:
-            WHEN 0/*slot*/ THEN v_head := /*schema*/awa.peek_lane_0/*slot*/(v_lane.lane_id, v_snapshot);
+            WHEN 0/*slot*/ THEN
+                SELECT p.head, p.last_batch INTO v_head, v_last
+                FROM /*schema*/awa.peek_lane_0/*slot*/(v_lane.lane_id, v_snapshot) AS p;
             -- end each
             END CASE;
             IF v_head IS NOT NULL THEN
                 v_lanes := v_lanes || v_lane.lane_id;
                 v_slots := v_slots || v_slot.slot;
+                v_lasts := v_lasts || coalesce(v_last, 0);
                 v_urgencies := v_urgencies || greatest(1, v_lane.priority - CASE WHEN p_aging_us IS NULL THEN 0
                     ELSE floor(extract(epoch FROM v_now - v_head) * 1000000 / p_aging_us) END)::smallint;
             END IF;
@@ -73,10 +78,10 @@ BEGIN
         -- The children are locked since the peek; a slot that reads free now was reclaimed before that.
         FOR v_work IN
             SELECT w.lane, min(w.urgency) AS urgency, array_agg(w.slot ORDER BY w.o) AS slots
-            FROM unnest(v_lanes, v_urgencies, v_slots) WITH ORDINALITY AS w (lane, urgency, slot, o)
+            FROM unnest(v_lanes, v_urgencies, v_slots, v_lasts) WITH ORDINALITY AS w (lane, urgency, slot, last, o)
             JOIN /*schema*/awa.queue_ring_slots AS s ON s.slot = w.slot
             WHERE s.state <> 'free' OR s.slot = (v_pointer & 63)
-            GROUP BY w.lane ORDER BY min(w.urgency), random()
+            GROUP BY w.lane ORDER BY min(w.urgency), max(w.last)
         LOOP
             IF NOT pg_try_advisory_xact_lock(/*schema*/awa.lane_key(v_work.lane)) THEN
                 contended := true;
