@@ -18,7 +18,7 @@ const INSTANCE: InstanceId = InstanceId(7);
 struct Bench {
     store: SqlxStore,
     queue: QueueName,
-    _cluster: Arc<Cluster>,
+    cluster: Arc<Cluster>,
 }
 
 impl Bench {
@@ -35,7 +35,7 @@ impl Bench {
         store.prepare_schema().await.unwrap();
         let queue = QueueName::new("email").unwrap();
         store.open_queue(&queue).await.unwrap();
-        Self { store, queue, _cluster: Arc::new(cluster) }
+        Self { store, queue, cluster: Arc::new(cluster) }
     }
 
     fn jobs(&self, count: usize) -> Vec<NewJob> {
@@ -74,6 +74,132 @@ impl Bench {
     async fn log_bytes(&self) -> i64 {
         self.number("SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint").await
     }
+}
+
+const QUEUE_RING: [&str; 4] =
+    ["ready_entries", "ready_claim_attempt_batches", "receipt_completion_batches", "done_entries"];
+const CLAIM_RING: [&str; 2] = ["lease_claim_batches", "lease_claim_closure_batches"];
+
+impl Bench {
+    /// What the server counted for all children of these tables.
+    async fn counted(&self, column: &str, tables: &[&str]) -> i64 {
+        let names: Vec<String> = tables.iter().map(|table| format!("relname ~ '^{table}_[0-9]+$'")).collect();
+        self.number(&format!(
+            "SELECT coalesce(sum({column}), 0)::bigint FROM pg_stat_user_tables WHERE {}",
+            names.join(" OR ")
+        ))
+        .await
+    }
+
+    /// Waits until the counters of everything that was done are there: backends report when they are idle.
+    async fn settle(&self) {
+        self.store.pool().close().await;
+    }
+
+    /// Another look at the same server, after [`Self::settle`].
+    async fn again(&self) -> Self {
+        let store = SqlxStore::options().max_connections(1).wakeups(false);
+        let store = store.connect(&self.cluster.url("postgres")).await.unwrap();
+        Self { store, queue: self.queue.clone(), cluster: Arc::clone(&self.cluster) }
+    }
+}
+
+#[tokio::test]
+async fn a_success_writes_one_row_and_four_per_batch_and_changes_none() {
+    let bench = Bench::new().await;
+    let (batch, rounds) = (250, 4);
+    for _ in 0..rounds {
+        bench.life_of(batch).await;
+    }
+    bench.settle().await;
+    let bench = bench.again().await;
+    let (batches, jobs) = (rounds, i64::try_from(batch).unwrap() * rounds);
+    assert_eq!(bench.counted("n_tup_ins", &["ready_entries"]).await, jobs);
+    let per_batch = [
+        "ready_claim_attempt_batches",
+        "lease_claim_batches",
+        "lease_claim_closure_batches",
+        "receipt_completion_batches",
+    ];
+    assert_eq!(bench.counted("n_tup_ins", &per_batch).await, 4 * batches);
+    assert_eq!(bench.counted("n_tup_ins", &["done_entries", "lease_claims", "lease_claim_closures"]).await, 0);
+    let rings = [&QUEUE_RING[..], &CLAIM_RING[..]].concat();
+    for column in ["n_tup_upd", "n_tup_del", "n_dead_tup"] {
+        assert_eq!(bench.counted(column, &rings).await, 0, "{column} of the rings");
+    }
+    let entries = bench
+        .number(
+            "SELECT count(*) FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid
+             JOIN pg_am AS a ON a.oid = c.relam
+             WHERE i.indrelid = 'awa.ready_entries_0'::regclass AND a.amname = 'btree' AND i.indpred IS NULL",
+        )
+        .await;
+    assert_eq!(entries, 1, "one B-tree takes an entry from each job");
+}
+
+#[tokio::test]
+async fn a_claim_of_one_slot_holds_at_most_sixteen_relation_locks() {
+    let bench = Bench::new().await;
+    for round in 0..3 {
+        bench.store.enqueue(&bench.jobs(10)).await.unwrap();
+        let mut tx = bench.store.pool().begin().await.unwrap();
+        let claim = "SELECT count(*) FROM awa.claim_jobs('email', 7, 1, 10, 1000000)";
+        let rows: i64 = sqlx::query(claim).fetch_one(&mut *tx).await.unwrap().get(0);
+        assert_eq!(rows, 2, "a batch and the status");
+        let locks = "SELECT coalesce(string_agg(DISTINCT relation::regclass::text, ' '), ''), count(DISTINCT relation)
+                     FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'relation' AND relation >= 16384";
+        let row = sqlx::query(locks).fetch_one(&mut *tx).await.unwrap();
+        let (names, count): (String, i64) = (row.get(0), row.get(1));
+        println!("round {round}: {count} relations: {names}");
+        // The first INSERT into a child in each backend also looks at its parent.
+        assert!(count <= if round == 0 { 18 } else { 16 }, "a claim holds {count} relation locks: {names}");
+        tx.rollback().await.unwrap();
+        // What was rolled back is claimed again, so that the next round starts from an empty queue.
+        assert_eq!(bench.claim(1_000, 2).await.len(), 10);
+    }
+}
+
+#[tokio::test]
+async fn an_empty_claim_writes_nothing_and_locks_no_row() {
+    let bench = Bench::new().await;
+    bench.life_of(10).await;
+    let before = bench.log_bytes().await;
+    let xid = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint";
+    let next = bench.number(xid).await;
+    for _ in 0..50 {
+        assert_eq!(bench.claim(100, 3).await, []);
+    }
+    assert_eq!(bench.number(xid).await, next, "no transaction number was drawn");
+    assert_eq!(bench.log_bytes().await, before, "nothing was logged");
+    let mut tx = bench.store.pool().begin().await.unwrap();
+    sqlx::query("SELECT count(*) FROM awa.claim_jobs('email', 7, 1, 10, 1000000)").fetch_one(&mut *tx).await.unwrap();
+    let strong = "SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid()
+                  AND (locktype = 'advisory' OR mode NOT IN ('AccessShareLock', 'ExclusiveLock'))";
+    let strong: i64 = sqlx::query(strong).fetch_one(&mut *tx).await.unwrap().get(0);
+    assert_eq!(strong, 0, "nothing stronger than a reader's lock");
+}
+
+#[tokio::test]
+async fn a_batch_of_500_is_one_statement_each_to_enqueue_claim_and_complete() {
+    let mut bench = Bench::new().await;
+    bench.life_of(500).await;
+    // Each statement of the driver is one transaction of the server. What connecting, preparing and looking cost is the
+    // same each time.
+    let commits = "SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()";
+    let mut counted = Vec::new();
+    for lives in [1, 2, 5] {
+        bench.settle().await;
+        bench = bench.again().await;
+        let before = bench.number(commits).await;
+        for _ in 0..lives {
+            bench.life_of(500).await;
+        }
+        bench.settle().await;
+        bench = bench.again().await;
+        counted.push(bench.number(commits).await - before);
+    }
+    println!("transactions for 1, 2 and 5 times 500 jobs: {counted:?}");
+    assert_eq!([counted[1] - counted[0], counted[2] - counted[1]], [3, 9]);
 }
 
 #[tokio::test]
