@@ -114,7 +114,8 @@ async fn an_end_that_meets_an_open_transaction_is_sent_again_when_that_ends() {
     until("the tenth completes", || store.completed() == 10).await;
     assert!(Instant::now() >= until_free);
     let report = worker.stop().await;
-    assert_eq!((report.stats.completed, report.stats.in_flight), (10, 0));
+    assert_eq!((report.stats.completed, report.stats.in_flight, report.stats.stale), (10, 0, 0));
+    assert_eq!(store.claims_of(5), 1, "its end was kept meanwhile");
 }
 
 #[tokio::test(start_paused = true)]

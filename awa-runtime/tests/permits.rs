@@ -3,8 +3,10 @@
 mod common;
 
 use std::panic::panic_any;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use awa_runtime::core::AttemptEnd;
@@ -118,6 +120,43 @@ async fn a_thousand_panics_leave_the_capacity_unchanged() {
     }
     store.put("gauge", (0..9).map(|_| "null".to_owned()));
     until("all permits are in use", || running.now.load(Ordering::SeqCst) == 4).await;
+    worker.kill().await;
+}
+
+/// Is ready at once, and panics when it is dropped.
+struct PanicsWhenDropped;
+
+impl Future for PanicsWhenDropped {
+    type Output = awa_runtime::HandlerResult;
+
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Self::Output> {
+        Poll::Ready(Ok(Outcome::Done))
+    }
+}
+
+impl Drop for PanicsWhenDropped {
+    fn drop(&mut self) {
+        panic!("too late");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_future_that_panics_after_its_result_has_failed() {
+    let store = FakeStore::new();
+    store.put("late", (0..20).map(|_| "null".to_owned()));
+    store.put_numbered(1);
+    let config = QueueConfig::default().concurrency(2);
+    let worker = Running::start(
+        builder(&store, config)
+            .raw_handler("late", |_, _| PanicsWhenDropped)
+            .handler(|_: Numbered, _| async { Ok(Outcome::Done) }),
+    );
+    until("the other job has its turn", || store.completed() == 1).await;
+    let end = store.ends_of(1).remove(0);
+    assert!(
+        matches!(&end, AttemptEnd::Retry { error, .. } if error.as_str() == "the handler panicked: too late"),
+        "{end:?}"
+    );
     worker.kill().await;
 }
 
