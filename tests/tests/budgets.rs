@@ -5,9 +5,7 @@
 use std::sync::Arc;
 
 use awa_core::store::{BatchLimit, ClaimRequest, Consumer, Maintainer, Producer};
-use awa_core::{
-    AttemptEnd, Closure, ClosureAnswer, InstanceId, JobKind, JsonText, NewJob, Nonce, QueueName,
-};
+use awa_core::{AttemptEnd, Closure, ClosureAnswer, InstanceId, JobKind, JsonText, NewJob, Nonce, QueueName};
 use awa_pg::cluster::{Cluster, ClusterOptions, Durability};
 use awa_store_sqlx::SqlxStore;
 use sqlx::{AssertSqlSafe, Row};

@@ -151,7 +151,9 @@ fn sql_stands_only_in_sql_files() {
     let mut faults = Vec::new();
     for folder in crates().into_iter().filter(|folder| !folder.ends_with("tests")) {
         for path in files(&folder.join("src"), ".rs") {
-            if shown(&path).starts_with("awa-pg/src/cluster") || ["tests.rs", "tidy.rs"].iter().any(|end| shown(&path).ends_with(end)) {
+            if shown(&path).starts_with("awa-pg/src/cluster")
+                || ["tests.rs", "tidy.rs"].iter().any(|end| shown(&path).ends_with(end))
+            {
                 continue; // what a throw-away server needs to be set up, and the loader's own examples
             }
             for (number, line) in code_lines(&read(&path)) {
