@@ -15,7 +15,7 @@ fn installs(schema: &str, rings: RingSizes) {
     let schema = SchemaName::new(schema).unwrap();
     let sql = Sql::new(&schema, rings);
     let database = TestServer::shared().unwrap().empty_database().unwrap();
-    let first = ["install/create_schema", "install/bookkeeping"].map(|name| sql.statement(name).text.as_str());
+    let first = ["install/create_schema", "install/bookkeeping"].map(|name| &*sql.statement(name).text);
     let migrations = sql.migrations().iter().map(|migration| migration.text.as_str());
     let objects = sql.objects().iter().map(|object| object.text.as_str());
     for text in first.into_iter().chain(migrations).chain(objects) {

@@ -12,6 +12,7 @@ RETURNS void LANGUAGE plpgsql VOLATILE AS $awa$
 DECLARE
     v_lanes bigint[];
 BEGIN
+    PERFORM /*schema*/awa.assert_same_cluster();
     v_lanes := ARRAY(
         SELECT /*schema*/awa.lane_id(j.queue, j.priority, j.shard)
         FROM unnest(p_queues, p_priorities, p_shards) WITH ORDINALITY AS j (queue, priority, shard, o) ORDER BY j.o);

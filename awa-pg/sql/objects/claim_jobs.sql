@@ -42,6 +42,7 @@ BEGIN
         RAISE EXCEPTION 'claim_jobs must be a READ COMMITTED statement of its own' USING ERRCODE = 'AW003',
             HINT = 'inside another transaction a claim would hold its lanes until that transaction ends';
     END IF;
+    PERFORM /*schema*/awa.assert_same_cluster();
     contended := false;
     more := false;
     v_snapshot := /*schema*/awa.own_snapshot();

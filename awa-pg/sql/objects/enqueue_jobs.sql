@@ -20,6 +20,7 @@ DECLARE
     v_due   boolean[];
     v_slot  smallint;
 BEGIN
+    PERFORM /*schema*/awa.assert_same_cluster();
     v_jobs := ARRAY(SELECT nextval('/*schema*/awa.job_id_seq') FROM generate_series(1, cardinality(p_args)));
     FOR v_lane IN 1..cardinality(p_queues) LOOP
         v_lanes[v_lane] := /*schema*/awa.lane_id(p_queues[v_lane], p_priorities[v_lane], p_shards[v_lane]);

@@ -8,6 +8,8 @@ LANGUAGE plpgsql VOLATILE SET jit = off SET enable_seqscan = off SET enable_bitm
 DECLARE
     v_snapshot pg_snapshot := /*schema*/awa.own_snapshot();
 BEGIN
+    -- In another cluster's numbering a row that waits looks passed, and the slot would be emptied over it.
+    PERFORM /*schema*/awa.assert_same_cluster();
     CASE p_slot
     -- each queue slot:
     WHEN 0/*slot*/ THEN RETURN /*schema*/awa.unpassed_lanes_0/*slot*/(v_snapshot);

@@ -15,7 +15,7 @@ fn run<F: Future>(future: F) -> F::Output {
 }
 
 fn insert() -> Statement {
-    Statement { name: "test/insert", text: "INSERT".to_owned() }
+    Statement { name: "test/insert", text: "INSERT".into() }
 }
 
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; \

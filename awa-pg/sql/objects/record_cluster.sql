@@ -1,0 +1,15 @@
+-- Purpose: remembers the cluster that this schema lives in, as the body of home_cluster(), so that no call has to read a
+--   table to know it. A dump carries the body along, and thereby tells a restored schema from one that never moved.
+-- Parameters: none.
+-- Returns: nothing.
+-- Locks: those of replacing a function.
+-- Caller: home_cluster at installation, repair.
+CREATE OR REPLACE FUNCTION /*schema*/awa.record_cluster() RETURNS void
+LANGUAGE plpgsql VOLATILE AS $awa$
+BEGIN
+    EXECUTE format(
+        'CREATE OR REPLACE FUNCTION /*schema*/awa.home_cluster() RETURNS bigint '
+        'LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $cluster$ SELECT %L::bigint $cluster$',
+        (pg_catalog.pg_control_system()).system_identifier);
+END
+$awa$;
