@@ -15,10 +15,12 @@
 //! | partitions that are reclaimed by truncation | [`ring`], [`prune`] |
 //! | finding claims whose worker is gone | [`sweep`] |
 //! | retries | [`retry`] |
+//! | what a doctor thinks of a store | [`doctor`] |
 //! | what a store must promise | [`store`] |
 //! | the executable model that defines a store | [`model`] |
 
 pub mod attempt;
+pub mod doctor;
 pub mod error;
 pub mod frontier;
 pub mod id;
