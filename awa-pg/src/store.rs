@@ -10,6 +10,7 @@ mod clock;
 mod close;
 mod consume;
 mod delegate;
+mod doctor;
 mod drain;
 mod enqueue;
 mod install;
@@ -28,6 +29,7 @@ use awa_core::error::StoreError;
 use tokio::sync::OnceCell;
 
 pub use clock::Clock;
+pub use doctor::DoctorOptions;
 pub use enqueue::enqueue_on;
 pub use install::Prepared;
 pub use wakeups::{Listener, ListenerSource, PgWakeups};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::prune::KeepReason;
+use crate::prune::PruneDecision;
 use crate::ring::{BadRing, DrainKeep, Pointer, RingKind, RotateDecision, SlotState};
 
 /// Everything that was observed, at about one time.
@@ -95,8 +95,8 @@ pub struct SlotReport {
     pub age: Duration,
     /// Why it would not be drained now, if it is of the queue ring and sealed.
     pub undrained: Option<DrainKeep>,
-    /// Why it would not be emptied now, if it is in use and not open.
-    pub kept: Option<KeepReason>,
+    /// What pruning would do with it now, if it is in use and not open.
+    pub decision: Option<PruneDecision>,
 }
 
 /// A session whose transaction keeps old rows from being removed.

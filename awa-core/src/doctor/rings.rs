@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::facts::{RingFacts, SlotReport};
 use super::{Finding, Severity};
-use crate::prune::KeepReason;
+use crate::prune::{KeepReason, PruneDecision};
 use crate::ring::{BadRing, DrainKeep, Pointer, RotateDecision, SlotState, StayReason};
 
 /// With fewer free slots, what keeps the others is a warning.
@@ -68,7 +68,14 @@ fn position(object: &str, facts: &RingFacts, ledger: Pointer, decision: RotateDe
 
 /// Why a slot in use is not free, when that is worth a line.
 fn kept(object: &str, slot: &SlotReport, free: usize) -> Option<Finding> {
-    let reason = slot.kept?;
+    let reason = match slot.decision? {
+        PruneDecision::Keep(reason) => reason,
+        PruneDecision::Truncate => return None,
+        PruneDecision::Undrain => {
+            let what = "a job waits in it although it was marked as drained";
+            return Some(Finding::new(Severity::Warning, object, what, "the next tick of any worker corrects it"));
+        }
+    };
     let is_tight = free < COMFORTABLE_FREE_SLOTS;
     let tight = |otherwise| if is_tight { Severity::Warning } else { otherwise };
     let (severity, what, action) = match (reason, slot.undrained) {

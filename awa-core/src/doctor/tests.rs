@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::id::{Generation, Slot};
-use crate::prune::KeepReason;
+use crate::prune::{KeepReason, PruneDecision};
 use crate::ring::{
     self, BadRing, DrainKeep, OpenSlotFacts, Pointer, RingKind, RingView, RotationPolicy, SlotState, SlotView,
 };
@@ -37,7 +37,7 @@ fn ring(states: &[SlotState], pointer: Pointer) -> RingFacts {
         bytes: if *state == SlotState::Free { 0 } else { 8192 },
         age: MINUTE,
         undrained: None,
-        kept: None,
+        decision: None,
     });
     RingFacts { ring: RingKind::Queue, pointer, rotation, slots: slots.collect() }
 }
@@ -110,7 +110,7 @@ fn a_slot_tells_why_it_is_kept_and_matters_more_when_few_are_free() {
     use SlotState::{Drained, Free, Open, Sealed};
     let kept = |states: &[SlotState], slot: usize, kept: KeepReason, undrained: Option<DrainKeep>| {
         let mut ring = ring(states, at(1, 0));
-        ring.slots[slot].kept = Some(kept);
+        ring.slots[slot].decision = Some(PruneDecision::Keep(kept));
         ring.slots[slot].undrained = undrained;
         move |facts: &mut Facts| facts.rings = vec![ring]
     };
@@ -123,6 +123,9 @@ fn a_slot_tells_why_it_is_kept_and_matters_more_when_few_are_free() {
     let (object, rows) = ("queue ring slot 2", Some(DrainKeep::UnpassedRows));
     check(kept(&roomy, 2, waits, rows), Severity::Notice, object, "resume paused ones");
     check(kept(&tight, 2, waits, rows), Severity::Warning, object, "waiting to be claimed");
+    let mut undrain = ring(&roomy, at(1, 0));
+    undrain.slots[1].decision = Some(PruneDecision::Undrain);
+    check(|facts| facts.rings = vec![undrain], Severity::Warning, "queue ring slot 1", "marked as drained");
     let mut facts = healthy();
     kept(&roomy, 1, KeepReason::Retained(MINUTE), None)(&mut facts);
     assert_eq!(examine(&facts).severity, Severity::Ok, "history that is kept on purpose is no news");
@@ -132,7 +135,7 @@ fn a_slot_tells_why_it_is_kept_and_matters_more_when_few_are_free() {
 fn a_writer_that_has_been_in_a_sealed_slot_for_long_is_a_warning() {
     use SlotState::{Drained, Free, Open, Sealed};
     let mut ring = ring(&[Open, Sealed, Free, Free], at(1, 0));
-    ring.slots[1].kept = Some(KeepReason::WrongState { is: Sealed, needs: Drained });
+    ring.slots[1].decision = Some(PruneDecision::Keep(KeepReason::WrongState { is: Sealed, needs: Drained }));
     ring.slots[1].undrained = Some(DrainKeep::WritersInFlight);
     let mut later = ring.clone();
     later.slots[1].age = Duration::from_hours(1);

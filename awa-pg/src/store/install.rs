@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use awa_core::doctor::SchemaFacts;
 use awa_core::error::{StoreError, StoreErrorKind};
 
 use super::{PgStore, only_row, undecodable};
@@ -16,9 +17,9 @@ const PREPARE: &str = "prepare_schema";
 const CHECK: &str = "check_ready";
 /// An installation is one transaction, so that nobody ever sees half of one; others wait for it that long.
 const LIMITS: TransactionLimits = TransactionLimits {
-    idle: Duration::from_secs(60),
-    statement: Duration::from_secs(120),
-    lock: Some(Duration::from_secs(60)),
+    idle: Duration::from_mins(1),
+    statement: Duration::from_mins(2),
+    lock: Some(Duration::from_mins(1)),
 };
 
 /// What [`PgStore::prepare_schema`] did.
@@ -97,6 +98,26 @@ impl PgStore {
             Ok(Arc::new(sql))
         };
         self.installed.get_or_try_init(read).await.cloned()
+    }
+
+    /// What the doctor is told of the installation; the version of the server is left for it to fill in.
+    pub(super) async fn schema_facts(&self, session: &mut dyn Session) -> Result<SchemaFacts, StoreError> {
+        const OPERATION: &str = "doctor";
+        let unfit = |error: StoreError| {
+            let text = error.to_string();
+            SchemaFacts::Unfit(text.strip_prefix("doctor failed: ").unwrap_or(&text).to_owned())
+        };
+        let found = match find(session, &self.sql, OPERATION).await {
+            Err(error) if error.kind() == StoreErrorKind::NotReady => return Ok(unfit(error)),
+            Err(error) => return Err(error),
+            Ok(None) => return Ok(SchemaFacts::Missing),
+            Ok(Some(found)) => found,
+        };
+        let sql = Sql::new(self.sql.schema(), found.rings);
+        Ok(match found.must_fit(&sql, OPERATION) {
+            Err(error) => unfit(error),
+            Ok(()) => SchemaFacts::Fits { version: found.version, program: found.program, server: String::new() },
+        })
     }
 
     async fn install(&self, session: &mut dyn Session, rings: RingSizes) -> Result<Prepared, StoreError> {
@@ -241,12 +262,17 @@ async fn replace_objects(session: &mut dyn Session, sql: &Sql) -> Result<usize, 
     let read = |row: &Row| Ok((row.text(0)?.to_owned(), row.text(1)?.to_owned()));
     let known: HashMap<String, String> =
         rows.iter().map(read).collect::<Result<_, _>>().map_err(undecodable(PREPARE))?;
+    let is_known = |object: &Object| known.get(&object.instance_name()) == Some(&object.hash.to_string());
+    let views_changed = sql.objects().iter().any(|object| object.is_view() && !is_known(object));
     let changed: Vec<(String, String, &Object)> = sql
         .objects()
         .iter()
+        .filter(|object| !is_known(object) || object.is_view() && views_changed)
         .map(|object| (object.instance_name(), object.hash.to_string(), object))
-        .filter(|(name, hash, _)| known.get(name) != Some(hash))
         .collect();
+    if views_changed {
+        batch(session, &sql.statement("install/drop_views").text).await?;
+    }
     for (_, _, object) in &changed {
         batch(session, &object.text).await?;
     }

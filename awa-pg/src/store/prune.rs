@@ -47,7 +47,7 @@ impl PgStore {
 
     /// The decision before the lock for each used slot of the queue ring. Costly facts are gathered of drained slots only;
     /// the others are kept for their state.
-    async fn plan_queue(
+    pub(super) async fn plan_queue(
         &self,
         session: &mut dyn Session,
         sql: &Sql,
@@ -174,7 +174,7 @@ fn spent(slot: SlotFacts) -> QueueFacts {
     }
 }
 
-async fn plan_claim(
+pub(super) async fn plan_claim(
     session: &mut dyn Session,
     sql: &Sql,
     stored: &StoredRing,

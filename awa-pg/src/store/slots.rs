@@ -5,7 +5,7 @@ use std::time::Duration;
 use awa_core::error::{StoreError, StoreErrorKind};
 use awa_core::id::{Generation, Slot};
 use awa_core::prune::SlotFacts;
-use awa_core::ring::{OpenSlotFacts, Pointer, RingKind, RingView, SlotState, SlotView};
+use awa_core::ring::{BadRing, OpenSlotFacts, Pointer, RingKind, RingView, SlotState, SlotView};
 
 use super::clock::{Clock, length_of};
 use super::consume::slot;
@@ -64,13 +64,18 @@ impl StoredRing {
 
     /// The ring as rotation sees it.
     pub(super) fn view(&self, operation: &'static str) -> Result<RingView, StoreError> {
+        self.try_view().map_err(|error| {
+            StoreError::new(StoreErrorKind::Corrupt, operation, format!("{error}; nothing was changed"))
+        })
+    }
+
+    /// The ring as rotation sees it, or how it contradicts itself.
+    pub(super) fn try_view(&self) -> Result<RingView, BadRing> {
         let slots = self.slots.iter();
         let slots = slots
             .map(|slot| SlotView { generation: slot.generation, state: slot.state, has_pages: slot.bytes > 0 })
             .collect();
-        RingView::new(slots, self.pointer).map_err(|error| {
-            StoreError::new(StoreErrorKind::Corrupt, operation, format!("{error}; nothing was changed"))
-        })
+        RingView::new(slots, self.pointer)
     }
 
     /// The open slot as rotation sees it; nothing in it when the ring is damaged, which [`Self::view`] tells.

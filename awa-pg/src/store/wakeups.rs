@@ -86,6 +86,11 @@ impl PgWakeups {
         Self { shared: Arc::new(shared) }
     }
 
+    /// Where connections that listen come from.
+    pub(super) fn source(&self) -> &Arc<dyn ListenerSource> {
+        &self.shared.source
+    }
+
     async fn bucket(&self, queue: &QueueName) -> Result<usize, StoreError> {
         let mut buckets = self.shared.buckets.lock().await;
         if let Some(bucket) = buckets.get(queue) {
