@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use awa_core::doctor::{Facts, Report};
 use awa_core::{Enqueued, NewJob, StoreError};
 use awa_pg::delegate_store;
-use awa_pg::store::{PgStore, Prepared, enqueue_on};
+use awa_pg::store::{DoctorOptions, PgStore, Prepared, enqueue_on};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{PgConnection, PgPool};
 
@@ -68,6 +69,24 @@ impl SqlxStore {
     /// [`NotReady`](awa_core::StoreErrorKind::NotReady) with the command that helps.
     pub async fn check_ready(&self) -> Result<(), StoreError> {
         self.core.check_ready().await
+    }
+
+    /// Looks at everything that can go wrong and says what to do about it. Changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] when the server cannot be reached. A schema that is missing or does not fit is a finding.
+    pub async fn doctor(&self, options: &DoctorOptions) -> Result<Report, StoreError> {
+        self.core.doctor(options).await
+    }
+
+    /// What [`Self::doctor`] judges, for programs that judge by themselves.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::doctor`].
+    pub async fn doctor_facts(&self, options: &DoctorOptions) -> Result<Facts, StoreError> {
+        self.core.doctor_facts(options).await
     }
 
     /// Enqueues inside a transaction of the caller's: the jobs exist if and only if it commits, and until then they
