@@ -5,7 +5,8 @@
 --   attempt batch, whether the whole batch was closed by it, and by whom and when the batch was claimed. A batch that is
 --   not there, or has another nonce, closes nothing.
 -- Locks: ROW EXCLUSIVE on the child of lease_claim_closure_batches; waits for a transaction that is closing the same
---   receipts, no longer than lock_timeout.
+--   receipts, no longer than lock_timeout, and gives up in the same way (55P03) when that happens 8 times: what is left
+--   is open, and must not be taken for closed.
 -- Caller: complete_attempts, end_attempts.
 -- per slot of: claim ring
 CREATE OR REPLACE FUNCTION /*schema*/awa.close_receipts_0/*slot*/(
@@ -57,6 +58,10 @@ BEGIN
         claimed_ats := claimed_ats || v_done.claimed_ats;
         -- A row was refused: somebody closed one of its receipts meanwhile. Read again what is left, and repeat.
         EXIT WHEN v_done.rows = v_open.rows;
+        IF v_turn = 8 THEN
+            RAISE EXCEPTION 'others closed receipts of the same batches 8 times meanwhile' USING ERRCODE = '55P03',
+                HINT = 'close fewer attempts at once';
+        END IF;
     END LOOP;
 END
 $awa$;

@@ -44,26 +44,49 @@ pub(super) struct Ending {
 impl PgStore {
     /// See [`Consumer::close`](awa_core::store::Consumer::close).
     pub async fn close(&self, closures: &[Closure]) -> Result<Vec<ClosureAnswer>, StoreError> {
+        // Of several closures of one attempt in one call, the first is the one that is carried out.
         let mut asked = HashSet::with_capacity(closures.len());
-        let (mut plain, mut others) = (BTreeMap::<(Slot, BatchId, Nonce), Vec<ReceiptId>>::new(), Vec::new());
-        for closure in closures.iter().filter(|closure| asked.insert(closure.receipt.id)) {
-            let receipt = closure.receipt;
-            match &closure.end {
-                AttemptEnd::Complete => {
-                    plain.entry((receipt.claim_slot, receipt.id.batch(), receipt.nonce)).or_default().push(receipt.id);
-                }
-                end => others.push(ending(receipt, end)?),
+        let mut left = Vec::with_capacity(closures.len());
+        for (index, closure) in closures.iter().enumerate() {
+            if asked.insert(closure.receipt) {
+                left.push((index, closure.receipt, plain_or_ending(closure)?));
             }
         }
-        let mut answers = HashMap::with_capacity(closures.len());
+        let mut answers = vec![ClosureAnswer::Stale; closures.len()];
+        // After a failover that lost a claim, its number may have been handed out again. Two receipts of one number are
+        // asked for one after the other: the answers name the number only.
+        while !left.is_empty() {
+            let mut numbers = HashSet::with_capacity(left.len());
+            let (now, later): (Vec<_>, Vec<_>) = left.into_iter().partition(|(_, receipt, _)| numbers.insert(receipt.id));
+            self.close_distinct(now, &mut answers).await?;
+            left = later;
+        }
+        Ok(answers)
+    }
+
+    /// Ends attempts whose receipts differ in their number; each comes with the place of its answer.
+    async fn close_distinct(
+        &self,
+        closures: Vec<(usize, Receipt, Option<Ending>)>,
+        answers: &mut [ClosureAnswer],
+    ) -> Result<(), StoreError> {
+        let (mut plain, mut others) = (BTreeMap::<(Slot, BatchId, Nonce), Vec<ReceiptId>>::new(), Vec::new());
+        let mut places = Vec::with_capacity(closures.len());
+        for (index, receipt, ending) in closures {
+            places.push((index, receipt.id));
+            match ending {
+                Some(ending) => others.push(ending),
+                None => plain.entry((receipt.claim_slot, receipt.id.batch(), receipt.nonce)).or_default().push(receipt.id),
+            }
+        }
+        let mut by_number = HashMap::with_capacity(places.len());
         let plain: Vec<_> = plain.into_iter().map(|(key, ids)| (key, ids.into_iter().collect::<ReceiptSet>())).collect();
-        self.complete(&plain, &mut answers).await?;
-        self.end(&others, &mut answers).await?;
-        // Of several closures of one attempt in one call, the first is the one that was carried out.
-        Ok(closures
-            .iter()
-            .map(|closure| answers.remove(&closure.receipt.id).unwrap_or(ClosureAnswer::Stale))
-            .collect())
+        self.complete(&plain, &mut by_number).await?;
+        self.end(&others, &mut by_number).await?;
+        for (index, id) in places {
+            answers[index] = by_number.remove(&id).unwrap_or(ClosureAnswer::Stale);
+        }
+        Ok(())
     }
 
     /// Ends whole batches or parts of them well, all in one statement; when somebody is in the way, in halves.
@@ -193,6 +216,14 @@ fn halves(groups: Vec<Group>) -> Result<[Vec<Group>; 2], ReceiptId> {
     }
     let (left, right) = ids.split_at(ids.len() / 2);
     Ok([left, right].map(|part| vec![(key, part.iter().copied().collect())]))
+}
+
+/// How an attempt ends, or `None` for the plain completion, which goes another way.
+fn plain_or_ending(closure: &Closure) -> Result<Option<Ending>, StoreError> {
+    match &closure.end {
+        AttemptEnd::Complete => Ok(None),
+        end => ending(closure.receipt, end).map(Some),
+    }
 }
 
 fn ending(receipt: Receipt, end: &AttemptEnd) -> Result<Ending, StoreError> {

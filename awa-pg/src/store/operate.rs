@@ -89,8 +89,25 @@ impl PgStore {
 
     /// See [`Operator::cancel`](awa_core::store::Operator::cancel).
     pub async fn cancel(&self, jobs: &[JobId], reason: &ErrorText) -> Result<Vec<Acted>, StoreError> {
-        let params = [ids(jobs), Param::Text(reason.as_str().into()), self.clock.param()];
-        self.act("cancel", self.sql.statement("operate/cancel"), jobs.len(), &params).await
+        let mut answers = Vec::with_capacity(jobs.len());
+        // A job whose attempt somebody is ending in an open transaction fails the statement; it is found by halving, so
+        // that it keeps no other back.
+        let mut waiting = vec![jobs];
+        while let Some(part) = waiting.pop() {
+            let params = [ids(part), Param::Text(reason.as_str().into()), self.clock.param()];
+            match self.act("cancel", self.sql.statement("operate/cancel"), part.len(), &params).await {
+                Err(error) if error.kind() == StoreErrorKind::Contended => {
+                    if part.len() == 1 {
+                        answers.push(Acted::Refused(Refusal::Contended));
+                    } else {
+                        let (left, right) = part.split_at(part.len() / 2);
+                        waiting.extend([right, left]);
+                    }
+                }
+                acted => answers.extend(acted?),
+            }
+        }
+        Ok(answers)
     }
 
     /// See [`Operator::retry`](awa_core::store::Operator::retry).
