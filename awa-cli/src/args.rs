@@ -2,6 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
+use crate::commands::doctor::DoctorArgs;
 use crate::commands::enqueue::EnqueueArgs;
 use crate::commands::jobs::JobsCommand;
 use crate::commands::queues::QueuesArgs;
@@ -55,6 +56,13 @@ pub(crate) enum Command {
     /// Set up the schema in the database, or bring it to this version. Safe to repeat.
     #[command(after_help = "Examples:\n  awa migrate\n  awa migrate --schema jobs --json")]
     Migrate,
+
+    /// Look at everything that can go wrong, and say what to do about it.
+    Doctor(DoctorArgs),
+
+    /// Make a schema usable that was carried here from another PostgreSQL cluster. Safe to repeat.
+    #[command(after_help = "Examples:\n  awa repair\n  awa repair --json")]
+    Repair,
 
     /// Enqueue one job, or a file of them.
     Enqueue(EnqueueArgs),

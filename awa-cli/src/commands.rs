@@ -1,9 +1,11 @@
 //! The commands, each in its own file.
 
+pub(crate) mod doctor;
 pub(crate) mod enqueue;
 pub(crate) mod jobs;
 mod migrate;
 pub(crate) mod queues;
+mod repair;
 pub(crate) mod work;
 
 use tokio::runtime::Builder;
@@ -22,6 +24,8 @@ pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
         match cli.command {
             Command::Demo(args) => demo::run(&connection, &args, format).await,
             Command::Migrate => migrate::run(&connection, format).await,
+            Command::Doctor(args) => doctor::run(&connection, &args, format).await,
+            Command::Repair => repair::run(&connection, format).await,
             Command::Enqueue(args) => enqueue::run(&connection, &args, format).await,
             Command::Work(args) => work::run(&connection, args, format).await,
             Command::Jobs(command) => jobs::run(&connection, &command, format).await,

@@ -7,6 +7,7 @@
 mod count;
 mod crew;
 mod files;
+mod gate;
 mod hash_file;
 mod monitor;
 mod place;
@@ -54,7 +55,8 @@ What is counted:
   mismatched   results that differ from a direct computation; must be 0
   unexpected   jobs that should not exist: of rolled-back transactions, or a second one for a file; must be 0
   changed      files that changed or vanished during the demo, so that their result proves nothing
-  rescued      attempts that the killed worker held when it died, and that others ran again
+  rescued      attempts that the killed worker held when it died, and that others ran again; it is made to stand
+               still first, so that it dies with something in its hands
   retried      all other attempts that failed and were made again
   rolled_back  files whose transaction rolled back: they have no job
   late         files whose transaction stayed open and committed late

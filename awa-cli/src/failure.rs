@@ -12,6 +12,8 @@ use crate::redact::without_password;
 /// The exit codes of `awa`, which scripts may rely on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Exit {
+    /// `awa doctor` found something critical; the same number as for a usage error, as monitors expect it.
+    Critical,
     /// The command could not do what it was asked to do.
     Failed = 1,
     /// The command was not understood: a flag, a value or a combination of them.
@@ -37,6 +39,13 @@ impl Failure {
     /// The command makes no sense, for the reason `message`.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self { exit: Exit::Usage, message: message.into() }
+    }
+
+    /// The same failure with the exit code for what is critical.
+    #[must_use]
+    pub(crate) fn critical(mut self) -> Self {
+        self.exit = Exit::Critical;
+        self
     }
 
     /// Everything that there is to say has been said.

@@ -40,7 +40,8 @@ fn say(line: &str) -> Result<(), Failure> {
 
 /// Prints a line to standard error. When that is impossible there is nobody to be told.
 pub(crate) fn complain(line: &str) {
-    let _ = writeln!(io::stderr().lock(), "{}", printable(line));
+    // One write per line, so that lines of several processes do not mix.
+    let _ = io::stderr().lock().write_all(format!("{}\n", printable(line)).as_bytes());
 }
 
 /// `text` with every control character but line ends and tabs spelled out, so that what a job holds cannot steer the

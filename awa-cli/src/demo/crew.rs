@@ -9,15 +9,16 @@ use std::time::Duration;
 use awa_core::{InstanceId, QueueName};
 use awa_runtime::{RuntimeError, ShutdownReport};
 use awa_store_mem::MemStore;
-use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::count::{Count, Tally};
+use super::gate::Gate;
 use super::place::{Database, Place};
-use super::process::Told;
+use super::process::{HOLD, Told};
 use super::worker;
 use crate::failure::Failure;
 
@@ -44,7 +45,7 @@ enum Body {
     /// A process of its own; the end of its input tells it to stop.
     Process { child: Box<Child>, input: ChildStdin },
     /// A worker of this process; a dropped sender tells it to stop.
-    Task { run: JoinHandle<Result<ShutdownReport, RuntimeError>>, stop: oneshot::Sender<()> },
+    Task { run: JoinHandle<Result<ShutdownReport, RuntimeError>>, stop: oneshot::Sender<()>, gate: Gate },
     /// It was killed.
     Killed,
 }
@@ -78,6 +79,21 @@ impl Crew {
         self.members[0].instance
     }
 
+    /// Makes the first worker stand still: it goes on to claim jobs and ends none, so that it holds some when it dies.
+    pub(super) async fn hold_first(&mut self) -> Result<(), Failure> {
+        match &mut self.members[0].body {
+            Body::Process { input, .. } => {
+                let told = input.write_all(format!("{HOLD}\n").as_bytes()).await;
+                told.map_err(|error| Failure::of("telling a worker to stand still", &error))
+            }
+            Body::Task { gate, .. } => {
+                gate.close();
+                Ok(())
+            }
+            Body::Killed => Ok(()),
+        }
+    }
+
     /// Kills the first worker as the system would: it gets no chance to put anything in order.
     pub(super) async fn kill_first(&mut self) -> Result<(), Failure> {
         match std::mem::replace(&mut self.members[0].body, Body::Killed) {
@@ -85,10 +101,12 @@ impl Crew {
                 // Returns when the process has ended.
                 child.kill().await.map_err(|error| Failure::of("killing a worker", &error))
             }
-            Body::Task { run, .. } => {
+            Body::Task { run, gate, .. } => {
                 run.abort();
                 // Aborting is what the outcome will say.
                 let _ = run.await;
+                // What its threads still do changes nothing any more.
+                gate.open();
                 Ok(())
             }
             Body::Killed => Ok(()),
@@ -125,14 +143,15 @@ impl Crew {
 
 impl Member {
     fn as_task(store: &MemStore, queue: &QueueName) -> Result<Starting, Failure> {
-        let worker = worker::build(Arc::new(store.clone()), queue)?;
+        let gate = Gate::default();
+        let worker = worker::build(Arc::new(store.clone()), queue, gate.clone())?;
         let (instance, count) = (worker.instance(), Count::Read(worker.stats()));
         let (stop, stopped) = oneshot::channel::<()>();
         let run = tokio::spawn(worker.run_until(async move {
             // Nothing is ever sent: the end of the channel is the signal.
             let _ = stopped.await;
         }));
-        Ok(Starting::Works(Self { instance, body: Body::Task { run, stop } }, count))
+        Ok(Starting::Works(Self { instance, body: Body::Task { run, stop, gate } }, count))
     }
 
     fn as_process(database: &Database, queue: &QueueName) -> Result<Starting, Failure> {
@@ -162,7 +181,7 @@ impl Member {
                     .then_some(())
                     .ok_or_else(|| Failure::new(format!("a worker failed: {}", describe(status))))
             }
-            Body::Task { run, stop } => {
+            Body::Task { run, stop, .. } => {
                 drop(stop);
                 run.await.map_err(|error| Failure::of("waiting for a worker", &error))??;
                 Ok(())

@@ -37,18 +37,15 @@ pub(super) struct Watched {
     pub(super) held: Vec<Receipt>,
 }
 
-/// What happened to the worker that is killed.
-enum Victim {
-    Alive,
-    Dead(tokio::task::JoinHandle<Result<Vec<Receipt>, Failure>>),
-}
-
 impl Monitor {
     /// Watches until every committed job has ended and the workers have stopped.
     pub(super) async fn watch(self, mut crew: Crew, mut production: Production) -> Result<Watched, Failure> {
         let mut progress = Progress::new(self.jobs as u64);
         let tally = crew.tally();
-        let mut victim = Victim::Alive;
+        let workers = tally.0.len();
+        let kill_after = (self.jobs as u64).div_ceil(KILL_AFTER_PART);
+        let (mut stands_still, mut held) = (false, None);
+        let said = |held: usize| format!("killed worker 1 of {workers} with {held} jobs in its hands");
         let mut last_move = (Instant::now(), 0, 0);
         let mut last_asked = Instant::now();
         let mut looks = interval(LOOK_EVERY);
@@ -65,11 +62,16 @@ impl Monitor {
                 return Err(self.stalled(completed, committed));
             }
             let all_produced = production.has_ended()?;
-            if matches!(victim, Victim::Alive) && (self.is_time_to_kill(completed, &crew).await? || all_produced) {
-                let instance = crew.victim();
-                crew.kill_first().await?;
-                progress.say(&format!("killed worker 1 of {} after {completed} jobs", crew.tally().0.len()));
-                victim = Victim::Dead(tokio::spawn(held_by(Arc::clone(&self.store), instance)));
+            let has_drained = completed >= committed && production.waits_for_second_half();
+            if !stands_still && (completed >= kill_after || has_drained || all_produced) {
+                crew.hold_first().await?;
+                production.begin_second_half();
+                stands_still = true;
+            } else if stands_still && held.is_none() {
+                held = self.kill_if_holding(&mut crew).await?;
+                if let Some(held) = &held {
+                    progress.say(&said(held.len()));
+                }
             }
             if all_produced && last_asked.elapsed() >= ASK_EVERY {
                 last_asked = Instant::now();
@@ -78,23 +80,42 @@ impl Monitor {
                 }
             }
         }
+        if held.is_none() {
+            // So few files that the worker never came to hold one of the rest.
+            crew.kill_first().await?;
+            progress.say(&said(0));
+        }
         progress.finish();
         crew.stop().await?;
-        let held = match victim {
-            Victim::Dead(asking) => {
-                asking.await.map_err(|error| Failure::of("asking about the killed worker", &error))??
-            }
-            Victim::Alive => Vec::new(),
-        };
-        Ok(Watched { produced: production.into_produced(), held })
+        Ok(Watched { produced: production.into_produced(), held: held.unwrap_or_default() })
     }
 
-    /// In mid-run, and at a moment when the victim holds something.
-    async fn is_time_to_kill(&self, completed: u64, crew: &Crew) -> Result<bool, Failure> {
-        if completed < (self.jobs as u64).div_ceil(KILL_AFTER_PART) {
-            return Ok(false);
+    /// Kills the first worker when it holds something, and returns the attempts that it held.
+    async fn kill_if_holding(&self, crew: &mut Crew) -> Result<Option<Vec<Receipt>>, Failure> {
+        let victim = crew.victim();
+        if self.store.open_attempts(victim, 1).await?.is_empty() {
+            return Ok(None);
         }
-        Ok(!self.store.open_attempts(crew.victim(), 1).await?.is_empty())
+        crew.kill_first().await?;
+        Ok(Some(self.held_by(victim).await?))
+    }
+
+    /// The attempts that a dead worker holds. A statement that it has sent may still have an
+    /// effect for a moment, so the answer counts when two in a row agree; long before the staleness time is over.
+    async fn held_by(&self, instance: InstanceId) -> Result<Vec<Receipt>, Failure> {
+        const MAX_HELD: usize = 10_000;
+        const ROUNDS: usize = 20;
+        const BETWEEN: Duration = Duration::from_millis(30);
+        let mut held = self.store.open_attempts(instance, MAX_HELD).await?;
+        for _ in 0..ROUNDS {
+            sleep(BETWEEN).await;
+            let again = self.store.open_attempts(instance, MAX_HELD).await?;
+            if again == held {
+                break;
+            }
+            held = again;
+        }
+        Ok(held)
     }
 
     /// Whether no job of the queue is left that could still run.
@@ -110,22 +131,4 @@ impl Monitor {
             self.queue
         ))
     }
-}
-
-/// The attempts that a killed worker holds. A statement that it sent before its death may still have an effect for a
-/// moment, so the answer counts when two in a row agree; long before the staleness time is over.
-async fn held_by(store: Arc<dyn Store>, instance: InstanceId) -> Result<Vec<Receipt>, Failure> {
-    const MAX_HELD: usize = 10_000;
-    const ROUNDS: usize = 10;
-    const BETWEEN: Duration = Duration::from_millis(100);
-    let mut before: Option<Vec<Receipt>> = None;
-    for _ in 0..ROUNDS {
-        let held = store.open_attempts(instance, MAX_HELD).await?;
-        if before.as_ref() == Some(&held) {
-            break;
-        }
-        before = Some(held);
-        sleep(BETWEEN).await;
-    }
-    Ok(before.unwrap_or_default())
 }

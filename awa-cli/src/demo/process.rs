@@ -1,7 +1,8 @@
 //! A worker of the demo in a process of its own, from the inside.
 //!
 //! It is told the database by the variable `DATABASE_URL`, works until its standard input ends, which also happens when
-//! the demo dies, and tells on its standard output what it does: one JSON object per line.
+//! the demo dies, and stands still from the line `hold` on. It tells on its standard output what it does: one JSON object
+//! per line.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -11,8 +12,9 @@ use awa_core::{InstanceId, QueueName};
 use awa_runtime::StatsHandle;
 use clap::Args;
 use serde::{Deserialize, Serialize};
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncBufReadExt, BufReader};
 
+use super::gate::Gate;
 use super::worker;
 use crate::connect::ConnectionArgs;
 use crate::failure::Failure;
@@ -30,6 +32,9 @@ pub(crate) struct DemoWorkerArgs {
     queue: QueueName,
 }
 
+/// The line that makes a worker stand still.
+pub(super) const HOLD: &str = "hold";
+
 /// What a worker tells.
 #[derive(Serialize, Deserialize, PartialEq, Eq, Clone, Copy, Debug)]
 #[serde(rename_all = "snake_case")]
@@ -44,11 +49,12 @@ pub(super) enum Told {
 pub(crate) async fn work(connection: &ConnectionArgs, args: &DemoWorkerArgs) -> Result<(), Failure> {
     log::to_stderr("error");
     let store = connection.connect_ready(CONNECTIONS).await?;
-    let worker = worker::build(Arc::new(store), &args.queue)?;
+    let gate = Gate::default();
+    let worker = worker::build(Arc::new(store), &args.queue, gate.clone())?;
     tell(Told::Started(worker.instance()))?;
     let stats = worker.stats();
     let telling = tokio::spawn(keep_telling(stats.clone()));
-    worker.run_until(end_of_input()).await?;
+    worker.run_until(obey(gate)).await?;
     telling.abort();
     tell(Told::Completed(stats.read().completed))
 }
@@ -65,10 +71,14 @@ async fn keep_telling(stats: StatsHandle) {
     }
 }
 
-async fn end_of_input() {
-    let mut nothing = [0; 64];
-    // Whatever is written is passed over; an error is an end.
-    while let Ok(1..) = tokio::io::stdin().read(&mut nothing).await {}
+/// Does what standard input says, until its end. An error is an end.
+async fn obey(gate: Gate) {
+    let mut lines = BufReader::new(tokio::io::stdin()).lines();
+    while let Ok(Some(line)) = lines.next_line().await {
+        if line == HOLD {
+            gate.close();
+        }
+    }
 }
 
 fn tell(what: Told) -> Result<(), Failure> {

@@ -1,7 +1,7 @@
 //! The application of the demo: enqueues one job per file, in the transactions of the plan.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use awa_core::{JobId, NewJob, QueueName};
@@ -52,6 +52,7 @@ pub(super) struct Produced {
 pub(super) struct Production {
     tasks: JoinSet<Result<Produced, Failure>>,
     committed: Arc<AtomicU64>,
+    gate: Arc<HalfTime>,
     produced: Produced,
 }
 
@@ -62,8 +63,16 @@ struct Shared {
     plan: Vec<PlannedTransaction>,
     next: AtomicUsize,
     committed: Arc<AtomicU64>,
+    gate: Arc<HalfTime>,
     tally: Tally,
     open: Arc<Semaphore>,
+}
+
+/// The pause between the halves of the plan: what keeps a demo on few files from being over before a worker dies.
+#[derive(Debug, Default)]
+struct HalfTime {
+    is_reached: AtomicBool,
+    is_over: AtomicBool,
 }
 
 impl Production {
@@ -75,7 +84,7 @@ impl Production {
         plan: Vec<PlannedTransaction>,
         tally: Tally,
     ) -> Self {
-        let committed = Arc::<AtomicU64>::default();
+        let (committed, gate) = (Arc::<AtomicU64>::default(), Arc::<HalfTime>::default());
         let shared = Arc::new(Shared {
             transactions: place.transactions(),
             queue: queue.clone(),
@@ -83,6 +92,7 @@ impl Production {
             plan,
             next: AtomicUsize::new(0),
             committed: Arc::clone(&committed),
+            gate: Arc::clone(&gate),
             tally,
             open: Arc::new(Semaphore::new(MAX_OPEN)),
         });
@@ -90,12 +100,22 @@ impl Production {
         for _ in 0..PRODUCERS {
             tasks.spawn(produce(Arc::clone(&shared)));
         }
-        Self { tasks, committed, produced: Produced::default() }
+        Self { tasks, committed, gate, produced: Produced::default() }
     }
 
     /// Jobs committed so far.
     pub(super) fn committed(&self) -> u64 {
         self.committed.load(Ordering::Relaxed)
+    }
+
+    /// Lets the second half of the plan begin.
+    pub(super) fn begin_second_half(&self) {
+        self.gate.is_over.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the first half of the plan has been carried out, and a producer waits for the second to begin.
+    pub(super) fn waits_for_second_half(&self) -> bool {
+        self.gate.is_reached.load(Ordering::Relaxed)
     }
 
     /// Whether all transactions have ended.
@@ -132,7 +152,7 @@ async fn produce(shared: Arc<Shared>) -> Result<Produced, Failure> {
     loop {
         let number = shared.next.fetch_add(1, Ordering::Relaxed);
         let Some(planned) = shared.plan.get(number) else { break };
-        shared.wait_for_room().await;
+        shared.wait_for_room(number).await;
         if planned.fate == Fate::Commit {
             produced.add(shared.carry_out(planned).await?);
         } else {
@@ -151,8 +171,14 @@ async fn produce(shared: Arc<Shared>) -> Result<Produced, Failure> {
 }
 
 impl Shared {
-    /// Waits while enough jobs wait. The monitor ends a demo that stands still.
-    async fn wait_for_room(&self) {
+    /// Waits between the halves of the plan, and while enough jobs wait. The monitor ends a demo that stands still.
+    async fn wait_for_room(&self, number: usize) {
+        if number >= self.plan.len() / 2 {
+            self.gate.is_reached.store(true, Ordering::Relaxed);
+            while !self.gate.is_over.load(Ordering::Relaxed) {
+                sleep(PAUSE).await;
+            }
+        }
         while self.committed.load(Ordering::Relaxed) > self.tally.completed() + BACKLOG {
             sleep(PAUSE).await;
         }

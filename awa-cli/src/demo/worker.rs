@@ -7,6 +7,7 @@ use awa_core::store::RetentionPolicy;
 use awa_core::{QueueName, Store};
 use awa_runtime::{MaintenanceConfig, QueueConfig, RetryPolicy, Worker};
 
+use super::gate::Gate;
 use super::hash_file;
 use crate::failure::Failure;
 
@@ -22,7 +23,7 @@ const PREFETCH: usize = 64;
 const RETENTION: RetentionPolicy = RetentionPolicy { completed: Duration::from_hours(24), max_bytes: 1 << 40 };
 
 /// A worker on `queue` that has not begun to work.
-pub(super) fn build(store: Arc<dyn Store>, queue: &QueueName) -> Result<Worker, Failure> {
+pub(super) fn build(store: Arc<dyn Store>, queue: &QueueName, gate: Gate) -> Result<Worker, Failure> {
     let retry = RetryPolicy::exponential(Duration::from_millis(100), Duration::from_secs(2))?;
     let maintenance = MaintenanceConfig {
         promote_every: Duration::from_millis(100),
@@ -34,7 +35,10 @@ pub(super) fn build(store: Arc<dyn Store>, queue: &QueueName) -> Result<Worker, 
         QueueConfig::default().concurrency(CONCURRENCY).prefetch(PREFETCH).poll_interval(Duration::from_millis(200));
     Ok(Worker::builder(store)
         .queue(queue, config)
-        .blocking_handler(hash_file::handle)
+        .blocking_handler(move |job, cx| {
+            gate.pass();
+            hash_file::handle(job, cx)
+        })
         .heartbeat_interval(HEARTBEAT)
         .staleness(STALENESS)
         .retry(retry)

@@ -10,7 +10,7 @@ use awa_pg::cluster::{TestDatabase, TestServer};
 use serde_json::Value;
 
 /// How long anything may take that a test waits for; reached only when the test fails.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The program with some surroundings.
 pub(crate) struct Awa {

@@ -80,9 +80,9 @@ fn the_other_lines_are_enqueued_when_bad_ones_are_to_be_skipped() {
 #[test]
 fn a_file_of_more_than_a_batch_is_enqueued_as_a_whole_and_in_order() {
     let (awa, _database) = migrated();
-    let lines: String = (0..2_500).map(|n| format!("{{\"args\":{n}}}\n")).collect();
+    let lines: Vec<String> = (0..2_500).map(|n| format!("{{\"args\":{n}}}\n")).collect();
     let command = ["enqueue", "--queue", "q", "--kind", "k", "--file", "-", "--json"];
-    let answer = awa.run_with_input(command, lines.as_bytes()).ok().json();
+    let answer = awa.run_with_input(command, lines.concat().as_bytes()).ok().json();
     let ids: Vec<i64> = answer["ids"].as_array().unwrap().iter().map(|id| id.as_i64().unwrap()).collect();
     assert_eq!(ids.len(), 2_500);
     assert!(ids.is_sorted());

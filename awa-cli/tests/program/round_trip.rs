@@ -28,7 +28,9 @@ fn a_program_gets_the_job_on_its_input_and_its_output_is_the_result() {
     let job = awa.json_until(&["jobs", "get", &id], in_state("completed"));
     let seen = &job["result"];
     assert_eq!(seen["id"].to_string(), id);
-    assert_eq!(seen["args"].to_string(), "{\"a\":12345678901234567890,\"b\":1e400}".to_owned());
+    let printed = awa.run(["jobs", "get", &id, "--json"]).ok().stdout;
+    let to_the_byte = r#""args":{"b":1e400, "a":12345678901234567890},"#;
+    assert_eq!(printed.matches(to_the_byte).count(), 2, "as the arguments and inside the result: {printed}");
     assert_eq!((&seen["queue"], &seen["kind"], &seen["priority"]), (&json!("q"), &json!("echo"), &json!(1)));
     assert_eq!((&seen["attempt"], &seen["max_attempts"], &seen["metadata"]), (&json!(1), &json!(25), &Value::Null));
     let ended = worker.stop().ok().json();
@@ -132,7 +134,7 @@ fn jobs_are_listed_by_pages_and_filters_newest_first() {
     assert_eq!(first, [&ids[4][..], &ids[3], &ids[2]]);
     let (rest, end) = listed(&["--kind", "k", "--limit", "3", "--before", &before.to_string()]);
     assert_eq!((rest, end), (vec![ids[1].clone(), ids[0].clone()], Value::Null));
-    assert_eq!(listed(&["--state", "deferred"]).0, [other.clone()]);
+    assert_eq!(listed(&["--state", "deferred"]).0, std::slice::from_ref(&other));
     assert_eq!(listed(&["--queue", "nobody"]).0, Vec::<String>::new());
     let text = awa.run(["jobs", "list"]).ok().stdout;
     assert!(text.contains("deferred") && text.contains("scheduled until"), "{text}");
