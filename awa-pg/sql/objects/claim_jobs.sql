@@ -43,6 +43,11 @@ BEGIN
             HINT = 'inside another transaction a claim would hold its lanes until that transaction ends';
     END IF;
     PERFORM /*schema*/awa.assert_same_cluster();
+    -- A claim of no jobs would pass over what it does not hand out.
+    IF coalesce(p_max_jobs NOT BETWEEN 1 AND 1023, true) OR coalesce(p_max_bytes < 1, true) THEN
+        RAISE EXCEPTION 'claim_jobs takes 1 to 1023 jobs and at least 1 byte, not % and %', p_max_jobs, p_max_bytes
+            USING ERRCODE = 'AW003', HINT = 'do not call it while there is no room for a job';
+    END IF;
     contended := false;
     more := false;
     v_snapshot := /*schema*/awa.own_snapshot();
@@ -67,8 +72,9 @@ BEGIN
                 v_lanes := v_lanes || v_lane.lane_id;
                 v_slots := v_slots || v_slot.slot;
                 v_lasts := v_lasts || coalesce(v_last, 0);
+                -- The head may be younger than now, by a clock that was set back.
                 v_urgencies := v_urgencies || greatest(1, v_lane.priority - CASE WHEN p_aging_us IS NULL THEN 0
-                    ELSE floor(extract(epoch FROM v_now - v_head) * 1000000 / p_aging_us) END)::smallint;
+                    ELSE greatest(0, floor(extract(epoch FROM v_now - v_head) * 1000000 / p_aging_us)) END)::smallint;
             END IF;
         END LOOP;
     END LOOP;
@@ -130,6 +136,9 @@ BEGIN
                 args := v_claim.args;
                 metadata := v_claim.metadata;
                 RETURN NEXT;
+                IF pg_relation_size('/*schema*/awa.unique_claims') > 0 THEN
+                    PERFORM /*schema*/awa.release_claimed_keys(job_ids);
+                END IF;
                 v_left := v_left - v_claim.members;
                 v_bytes := v_bytes - v_claim.bytes;
                 EXIT WHEN v_left <= 0 OR v_bytes <= 0;

@@ -16,6 +16,12 @@ BEGIN
     INSERT INTO /*schema*/awa.queue_lanes (lane_id, priority, shard, paused, queue)
     SELECT /*schema*/awa.lane_id(p_queue, p::smallint, p_shard), p, p_shard, v_paused, p_queue
     FROM generate_series(1, 4) AS p
-    ON CONFLICT (queue, priority, shard) DO NOTHING;
+    -- Without a target: of two that open a queue at once, the later may meet the earlier in either unique index.
+    ON CONFLICT DO NOTHING;
+    PERFORM FROM /*schema*/awa.queue_lanes AS l WHERE l.queue = p_queue AND l.shard = p_shard HAVING count(*) = 4;
+    IF NOT FOUND AND current_setting('transaction_isolation') = 'read committed' THEN
+        RAISE EXCEPTION 'a lane of queue % has the number of a lane of another queue', p_queue USING ERRCODE = 'AW003',
+            HINT = 'give the queue another name';
+    END IF;
 END
 $awa$;

@@ -10,7 +10,7 @@ use awa_core::state::JobState;
 use awa_core::store::{Acted, CensusCount, DeferredReason, JobFilter, JobView, QueueView, Refusal};
 
 use super::{PgStore, undecodable};
-use crate::session::Statement;
+use crate::session::{Session, Statement};
 use crate::value::{Param, Row, types};
 
 impl PgStore {
@@ -91,11 +91,14 @@ impl PgStore {
     pub async fn cancel(&self, jobs: &[JobId], reason: &ErrorText) -> Result<Vec<Acted>, StoreError> {
         let mut answers = Vec::with_capacity(jobs.len());
         // A job whose attempt somebody is ending in an open transaction fails the statement; it is found by halving, so
-        // that it keeps no other back.
+        // that it keeps no other back. All on one session: on another one, the locks of the failed part might still be
+        // in the way.
+        let mut session = self.pool.session().await.map_err(|error| error.into_store_error("cancel"))?;
         let mut waiting = vec![jobs];
         while let Some(part) = waiting.pop() {
             let params = [ids(part), Param::Text(reason.as_str().into()), self.clock.param()];
-            match self.act("cancel", self.sql.statement("operate/cancel"), part.len(), &params).await {
+            let statement = self.sql.statement("operate/cancel");
+            match act("cancel", session.as_mut(), statement, part.len(), &params).await {
                 Err(error) if error.kind() == StoreErrorKind::Contended => {
                     if part.len() == 1 {
                         answers.push(Acted::Refused(Refusal::Contended));
@@ -112,36 +115,9 @@ impl PgStore {
 
     /// See [`Operator::retry`](awa_core::store::Operator::retry).
     pub async fn retry(&self, jobs: &[JobId]) -> Result<Vec<Acted>, StoreError> {
-        self.act("retry", self.sql.statement("operate/retry"), jobs.len(), &[ids(jobs), self.clock.param()]).await
-    }
-
-    async fn act(
-        &self,
-        operation: &'static str,
-        statement: &Statement,
-        count: usize,
-        params: &[Param<'_>],
-    ) -> Result<Vec<Acted>, StoreError> {
-        let mut answers = vec![Acted::Refused(Refusal::NotFound); count];
-        if count == 0 {
-            return Ok(answers);
-        }
-        for row in &self.call(operation, statement, params).await? {
-            let bad = undecodable(operation);
-            let position = usize::try_from(row.i32(0).map_err(&bad)? - 1).unwrap_or(usize::MAX);
-            let answer = match row.opt_text(1).map_err(&bad)? {
-                None => Acted::Refused(Refusal::NotFound),
-                Some("contended") => Acted::Refused(Refusal::Contended),
-                Some(text) => match text.strip_prefix('!') {
-                    Some(state) => Acted::Refused(Refusal::WrongState(state.parse()?)),
-                    None => Acted::Done { from: text.parse()? },
-                },
-            };
-            if let Some(place) = answers.get_mut(position) {
-                *place = answer;
-            }
-        }
-        Ok(answers)
+        let mut session = self.pool.session().await.map_err(|error| error.into_store_error("retry"))?;
+        let params = [ids(jobs), self.clock.param()];
+        act("retry", session.as_mut(), self.sql.statement("operate/retry"), jobs.len(), &params).await
     }
 
     /// See [`Operator::set_paused`](awa_core::store::Operator::set_paused).
@@ -150,6 +126,44 @@ impl PgStore {
         let params = [Param::Text(queue.as_str().into()), Param::Bool(paused)];
         self.call("set_paused", self.sql.statement("operate/set_paused"), &params).await.map(drop)
     }
+}
+
+/// Carries out wishes, one answer each.
+async fn act(
+    operation: &'static str,
+    session: &mut dyn Session,
+    statement: &Statement,
+    count: usize,
+    params: &[Param<'_>],
+) -> Result<Vec<Acted>, StoreError> {
+    let mut answers = vec![Acted::Refused(Refusal::NotFound); count];
+    if count == 0 {
+        return Ok(answers);
+    }
+    let rows = session.query(statement, params).await.map_err(|error| error.into_store_error(operation))?;
+    for row in &rows {
+        let bad = undecodable(operation);
+        let position = usize::try_from(row.i32(0).map_err(&bad)? - 1).unwrap_or(usize::MAX);
+        let answer = match row.opt_text(1).map_err(&bad)? {
+            None => Acted::Refused(Refusal::NotFound),
+            Some("contended") => Acted::Refused(Refusal::Contended),
+            Some(text) => match (text.strip_prefix('!'), text.strip_prefix("key:")) {
+                (Some(state), _) => Acted::Refused(Refusal::WrongState(state.parse()?)),
+                (_, Some(holder)) => Acted::Refused(Refusal::KeyTaken(job_id(operation, holder)?)),
+                _ => Acted::Done { from: text.parse()? },
+            },
+        };
+        if let Some(place) = answers.get_mut(position) {
+            *place = answer;
+        }
+    }
+    Ok(answers)
+}
+
+fn job_id(operation: &'static str, text: &str) -> Result<JobId, StoreError> {
+    text.parse().map(JobId).map_err(|_| {
+        StoreError::new(StoreErrorKind::Corrupt, operation, format!("{text:?} is no job; nothing was guessed"))
+    })
 }
 
 fn ids(jobs: &[JobId]) -> Param<'static> {
