@@ -139,6 +139,17 @@ async fn a_claim_that_hangs_is_given_up_and_a_panic_in_the_store_ends_no_dispatc
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_store_that_always_promises_more_makes_no_hot_loop() {
+    let store = FakeStore::new();
+    store.on_claim(Box::new(|_| Reply::MoreWithoutAny));
+    let worker = start(&store, QueueConfig::default());
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let claims = store.calls("claim").len();
+    assert!((200..=450).contains(&claims), "{claims} claims in ten seconds");
+    worker.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_backlog_is_claimed_without_a_pause() {
     let store = FakeStore::new();
     store.put_numbered(10_000);

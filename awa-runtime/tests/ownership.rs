@@ -113,6 +113,45 @@ async fn a_handler_hears_within_a_heartbeat_interval_that_its_attempt_was_ended_
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_job_that_is_ended_elsewhere_while_it_waits_for_a_permit_is_never_started() {
+    let store = FakeStore::new();
+    store.put_numbered(2);
+    let started = Arc::new(Mutex::new(Vec::new()));
+    let starts = Arc::clone(&started);
+    let config = QueueConfig::default().concurrency(1).prefetch(1);
+    let worker = Running::start(builder(&store, config).handler(move |job: Numbered, _: JobContext| {
+        starts.lock().unwrap().push(job.number);
+        async {
+            tokio::time::sleep(Duration::from_secs(20)).await;
+            Ok(Outcome::Done)
+        }
+    }));
+    until("both are claimed", || store.open() == 2).await;
+    store.end_elsewhere(2);
+    until("the first completes", || store.completed() == 1).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(*started.lock().unwrap(), [0]);
+    assert_eq!(worker.stop().await.stats.stale, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_kept_of_attempts_that_have_ended() {
+    let store = FakeStore::new();
+    store.put_numbered(5_000);
+    let worker = Running::start(
+        builder(&store, QueueConfig::default()).handler(|_: Numbered, _: JobContext| async { Ok(Outcome::Done) }),
+    );
+    until("all complete", || store.completed() == 5_000).await;
+    tokio::time::sleep(Duration::from_mins(2)).await;
+    let pages: Vec<usize> = store.calls("open_attempts").into_iter().map(|call| call.1).collect();
+    assert!(
+        !pages.is_empty() && pages.iter().all(|&page| page == 1_000),
+        "an audit asks beyond what is held: {pages:?}"
+    );
+    assert_eq!(worker.stop().await.stats.in_flight, 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_attempt_ends_with_its_deadline() {
     let store = FakeStore::new();
     store.put_numbered(2);

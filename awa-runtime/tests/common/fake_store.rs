@@ -28,6 +28,8 @@ pub enum Reply {
     When(Arc<tokio::sync::Notify>),
     /// The claim is committed, and the answer is lost.
     Lost,
+    /// No jobs, but there are more.
+    MoreWithoutAny,
     Error(StoreErrorKind),
 }
 
@@ -252,15 +254,17 @@ impl Consumer for FakeStore {
         let (reply, claimed) = {
             let mut state = self.state();
             let reply = state.claim_script.as_mut().map_or_else(Reply::default, |script| script(request));
-            if let Reply::Error(kind) = reply {
-                return Err(StoreError::new(kind, "claim", "fails by the script"));
+            match reply {
+                Reply::Error(kind) => return Err(StoreError::new(kind, "claim", "fails by the script")),
+                Reply::MoreWithoutAny => return Ok(Claimed { more: true, ..Claimed::default() }),
+                Reply::AtOnce | Reply::When(_) | Reply::Lost => {}
             }
             (reply, state.claim(request))
         };
         match reply {
             Reply::When(sent) => sent.notified().await,
             Reply::Lost => return Err(StoreError::new(StoreErrorKind::Unavailable, "claim", "the answer is lost")),
-            Reply::AtOnce | Reply::Error(_) => {}
+            Reply::AtOnce | Reply::MoreWithoutAny | Reply::Error(_) => {}
         }
         Ok(claimed)
     }
