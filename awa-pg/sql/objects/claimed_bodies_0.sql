@@ -16,9 +16,15 @@ BEGIN
            r.created_at, r.kind, r.args, r.metadata, r.last_error
     FROM unnest(p_tags, p_lanes, p_seqs, p_indexes) AS m (tag, lane, seq, index)
     JOIN /*schema*/awa.ready_claim_attempt_batches_0/*slot*/ AS b ON b.lane_id = m.lane AND b.seq = m.seq
-    JOIN /*schema*/awa.ready_entries_0/*slot*/ AS r
-        ON r.lane_id = b.lane_id AND r.xid >= b.first_xid AND r.xid <= coalesce(b.last_xid, b.first_xid)
-       AND r.job_id = coalesce(b.job_ids[m.index], b.job_id)
-       AND coalesce(r.run_lease, 0) = coalesce(b.run_leases[m.index], 0);
+    -- The first match behind the first row of the batch; without LIMIT the scan would go on to the end of the
+    -- transaction, which may have appended millions.
+    CROSS JOIN LATERAL (
+        SELECT n.job_id, n.lane_id, n.run_lease, n.attempt, n.max_attempts, n.created_at, n.kind, n.args, n.metadata,
+               n.last_error
+        FROM /*schema*/awa.ready_entries_0/*slot*/ AS n
+        WHERE n.lane_id = b.lane_id AND (n.xid, n.job_id) >= (b.first_xid, coalesce(b.job_id, b.job_ids[1]))
+          AND n.xid <= coalesce(b.last_xid, b.first_xid) AND n.job_id = coalesce(b.job_ids[m.index], b.job_id)
+          AND coalesce(n.run_lease, 0) = coalesce(b.run_leases[m.index], 0)
+        ORDER BY n.xid, n.job_id LIMIT 1) AS r;
 END
 $awa$;

@@ -32,8 +32,7 @@ FROM /*schema*/awa.open_claims AS o
 JOIN /*schema*/awa.emitted_attempts AS e
     ON e.ready_slot = o.ready_slot AND e.lane_id = o.lane_id AND e.seq = o.attempt_seq AND o.open @> e.receipt_id
 JOIN /*schema*/awa.ready_entries AS r
-    ON r.ready_slot = e.ready_slot AND r.lane_id = e.lane_id AND r.xid >= e.first_xid AND r.xid <= e.last_xid
-   AND r.job_id = e.job_id
+    ON r.ready_slot = e.ready_slot AND r.lane_id = e.lane_id AND r.job_id = e.job_id
    AND coalesce(r.run_lease, 0) = e.row_lease
 JOIN /*schema*/awa.queue_lanes AS l ON l.lane_id = r.lane_id
 UNION ALL

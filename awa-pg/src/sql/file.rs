@@ -77,6 +77,11 @@ impl Object {
     pub fn instance_name(&self) -> String {
         self.slot.map_or_else(|| self.name.to_owned(), |slot| format!("{} of slot {slot}", self.name))
     }
+
+    /// Whether it is a view.
+    pub fn is_view(&self) -> bool {
+        self.text.lines().any(|line| line.starts_with("CREATE OR REPLACE VIEW"))
+    }
 }
 
 impl Migration {

@@ -7,10 +7,13 @@ SELECT e.receipt_id, r.job_id, e.row_lease + 1, (coalesce(r.attempt, 0) + 1)::in
 FROM /*schema*/awa.open_claims AS o
 JOIN /*schema*/awa.emitted_attempts AS e
     ON e.ready_slot = o.ready_slot AND e.lane_id = o.lane_id AND e.seq = o.attempt_seq AND o.open @> e.receipt_id
-JOIN /*schema*/awa.ready_entries AS r
-    ON r.ready_slot = e.ready_slot AND r.lane_id = e.lane_id AND r.xid >= e.first_xid AND r.xid <= e.last_xid
-   AND r.job_id = e.job_id
-   AND coalesce(r.run_lease, 0) = e.row_lease
+-- The first match behind the first row of the batch; without LIMIT the scan would go on to the end of the transaction.
+CROSS JOIN LATERAL (
+    SELECT n.job_id, n.attempt, n.max_attempts, n.lane_id FROM /*schema*/awa.ready_entries AS n
+    WHERE n.ready_slot = e.ready_slot AND n.lane_id = e.lane_id
+      AND (n.xid, n.job_id) >= (e.first_xid, e.first_job) AND n.xid <= e.last_xid AND n.job_id = e.job_id
+      AND coalesce(n.run_lease, 0) = e.row_lease
+    ORDER BY n.xid, n.job_id LIMIT 1) AS r
 JOIN /*schema*/awa.queue_lanes AS l ON l.lane_id = r.lane_id
 WHERE o.batch_id = ANY (ARRAY(SELECT DISTINCT w >> 10 FROM unnest($1::bigint[]) AS w))
   AND e.receipt_id = ANY ($1::bigint[])
