@@ -44,7 +44,7 @@ fn demo(arguments: &[String]) -> Result<(), Failure> {
     if !run::is_set("DATABASE_URL") {
         postgres::ensure().unwrap_or_else(|problem| eprintln!("xtask: {problem}"));
     }
-    let build = ["run", "--release", "--quiet", "--package", "awa-cli", "--bin", "awa", "--", "demo"];
+    let build = ["run", "--quiet", "--package", "awa-cli", "--bin", "awa", "--", "demo"];
     Cargo::new(build).arguments(arguments).run()
 }
 
