@@ -13,7 +13,7 @@
 //! second an expression whose future gives the subject. A case that needs a [`Capability`] which the subject does not
 //! declare says `not covered: NAME` on standard error; it never passes in silence.
 //!
-//! Each case names the clauses of the [contract](awa_core::store) that it tests, `C1` to `C13`.
+//! Each case names the clauses of the [contract](awa_core::store) that it tests, `C1` to `C14`.
 
 mod agree;
 pub mod cases;

@@ -140,6 +140,25 @@ macro_rules! each_case {
                 a_dispatcher_falls_asleep_again_and_again [Wakeups];
                 a_withdrawn_dispatcher_finds_its_jobs_by_asking [Wakeups];
             }
+            unique {
+                a_second_job_is_answered_with_the_first [];
+                duplicates_touch_no_other_job_of_their_batch [];
+                a_conflict_can_be_a_refusal [];
+                every_end_of_an_attempt_settles_the_key [];
+                members_of_a_batch_settle_their_own_keys [];
+                a_cancelled_job_gives_its_key_back [];
+                a_job_never_conflicts_with_itself [Clock];
+                a_rescued_job_keeps_its_key_until_it_is_dead [Clock];
+                a_dead_job_takes_its_key_again [];
+                one_job_may_wait_beside_the_one_that_runs [];
+                a_dead_job_may_hold_its_key [];
+                the_next_period_has_another_key [Clock];
+                a_winner_that_rolls_back_leaves_the_key_to_the_next [Transactions];
+                a_winner_that_commits_is_the_answer_to_the_next [Transactions];
+                a_transaction_is_held_to_its_own_keys [Transactions];
+                an_open_asker_delays_neither_the_holder_nor_the_next [Transactions];
+                of_many_at_once_one_gets_the_key [];
+            }
             audit {
                 the_attempts_of_a_lost_claim_are_found [Clock];
                 a_worker_learns_which_attempts_were_ended [];

@@ -10,6 +10,7 @@ use crate::id::JobId;
 use crate::json::JsonText;
 use crate::name::{JobKind, QueueName};
 use crate::time::Timestamp;
+use crate::unique::{OnConflict, Unique};
 
 /// How urgent a job is, from 1 (urgent) to 4 (bulk); 2 unless told.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -144,7 +145,7 @@ impl RunAt {
     ///
     /// [`BadInput`] of the field `run_at` when the delay is longer.
     pub fn after(delay: Duration) -> Result<Self, BadInput> {
-        const LONGEST: Duration = Duration::from_secs(1_000 * 365 * 86_400);
+        const LONGEST: Duration = Duration::from_hours(1_000 * 365 * 24);
         if delay > LONGEST {
             return Err(BadInput::new("run_at", "a delay is at most 1,000 years"));
         }
@@ -175,6 +176,7 @@ pub struct NewJob {
     run_at: RunAt,
     max_attempts: MaxAttempts,
     metadata: Option<JsonText>,
+    unique: Option<Unique>,
 }
 
 impl NewJob {
@@ -188,6 +190,7 @@ impl NewJob {
             run_at: RunAt::Now,
             max_attempts: MaxAttempts::default(),
             metadata: None,
+            unique: None,
         }
     }
 
@@ -226,6 +229,13 @@ impl NewJob {
         self
     }
 
+    /// Lets it exist only once per key (C14). The key is as it was made: later changes of the job do not change it.
+    #[must_use]
+    pub fn with_unique(mut self, unique: Unique) -> Self {
+        self.unique = Some(unique);
+        self
+    }
+
     /// The queue.
     pub fn queue(&self) -> &QueueName {
         &self.queue
@@ -260,6 +270,11 @@ impl NewJob {
     pub fn metadata(&self) -> Option<&JsonText> {
         self.metadata.as_ref()
     }
+
+    /// Its uniqueness, if it is to exist only once per key.
+    pub fn unique(&self) -> Option<&Unique> {
+        self.unique.as_ref()
+    }
 }
 
 /// What became of one job of an enqueue call.
@@ -268,14 +283,31 @@ impl NewJob {
 pub enum Enqueued {
     /// It was stored under this id, and exists once the transaction commits.
     Inserted(JobId),
+    /// It was not stored: this job holds its key. It is committed, or belongs to the same transaction.
+    Duplicate(JobId),
+    /// It was not stored, and the caller asked to be told so as a mistake ([`OnConflict::Error`]): this job holds its key.
+    Refused(JobId),
 }
 
 impl Enqueued {
-    /// The id of the job that now stands for the caller's.
+    /// The answer of a store about a job whose key `holder` holds.
+    pub fn of_conflict(holder: JobId, on_conflict: OnConflict) -> Self {
+        match on_conflict {
+            OnConflict::Skip => Self::Duplicate(holder),
+            OnConflict::Error => Self::Refused(holder),
+        }
+    }
+
+    /// The id of the job that now stands for the caller's: its own, or the one that holds its key.
     pub fn id(self) -> JobId {
         match self {
-            Self::Inserted(id) => id,
+            Self::Inserted(id) | Self::Duplicate(id) | Self::Refused(id) => id,
         }
+    }
+
+    /// Whether the job was stored.
+    pub fn is_inserted(self) -> bool {
+        matches!(self, Self::Inserted(_))
     }
 }
 

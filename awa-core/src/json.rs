@@ -129,7 +129,9 @@ mod tests {
 
     #[test]
     fn the_text_is_kept_to_the_byte() {
-        for text in ["{\"b\":1,\"a\":2}", " [1e400, -0.0, 9223372036854775807] ", "\"\\ud83e\\udd80 \\\\u0000\"", "null"] {
+        for text in
+            ["{\"b\":1,\"a\":2}", " [1e400, -0.0, 9223372036854775807] ", "\"\\ud83e\\udd80 \\\\u0000\"", "null"]
+        {
             assert_eq!(JsonText::new("args", text).unwrap().as_str(), text);
         }
     }

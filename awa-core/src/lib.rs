@@ -15,6 +15,7 @@
 //! | partitions that are reclaimed by truncation | [`ring`], [`prune`] |
 //! | finding claims whose worker is gone | [`sweep`] |
 //! | retries | [`retry`] |
+//! | at most one job at a time per key | [`unique`] |
 //! | what a doctor thinks of a store | [`doctor`] |
 //! | what a store must promise | [`store`] |
 //! | the executable model that defines a store | [`model`] |
@@ -36,6 +37,7 @@ pub mod state;
 pub mod store;
 pub mod sweep;
 pub mod time;
+pub mod unique;
 
 pub use attempt::{AttemptEnd, ClaimedJob, Closure, ClosureAnswer};
 pub use error::{BadInput, StoreError, StoreErrorKind};
@@ -46,3 +48,4 @@ pub use name::{JobKind, QueueName};
 pub use state::JobState;
 pub use store::Store;
 pub use time::Timestamp;
+pub use unique::{OnConflict, Unique, UniqueBy};

@@ -11,8 +11,8 @@
 //! model only acts. Transactions are simulated: rows of one that is open are there and invisible, and it may commit
 //! after others that began later.
 //!
-//! What it simplifies: steps are atomic, so nobody ever finds a lock taken or half a rotation done, and a cancelled
-//! ready job is always cancelled finally.
+//! What it simplifies: steps are atomic, so nobody ever finds a lock taken or half a rotation done, a cancelled ready
+//! job is always cancelled finally, and who would have to wait for a key is told to ask again.
 
 mod check;
 mod claim;
@@ -27,6 +27,7 @@ mod rings;
 mod rows;
 mod slots;
 mod transactions;
+mod unique;
 mod wake;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,14 +37,17 @@ use crate::name::QueueName;
 use crate::ring::RingKind;
 use crate::store::Task;
 use crate::time::Timestamp;
+use crate::unique::StoredKey;
 
 pub use check::Violation;
 pub use transactions::TransactionId;
+pub use unique::KeyInDoubt;
 
 use rescue::Process;
 use rows::{ClaimSlot, DeadRow, DeferredRow, Lane, QueueSlot};
 use slots::Ring;
 use transactions::Transactions;
+use unique::Holder;
 
 /// The sizes of a model's rings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
@@ -72,6 +76,7 @@ pub struct Model {
     claim_ring: Ring<ClaimSlot>,
     deferred: BTreeMap<JobId, DeferredRow>,
     dead: BTreeMap<JobId, DeadRow>,
+    keys: BTreeMap<StoredKey, Holder>,
     processes: BTreeMap<InstanceId, Process>,
     last_ticks: BTreeMap<Task, Timestamp>,
     sleepers: BTreeMap<QueueName, u32>,
@@ -104,6 +109,7 @@ impl Model {
             claim_ring: Ring::new(RingKind::Claim, sizes.claim, now),
             deferred: BTreeMap::new(),
             dead: BTreeMap::new(),
+            keys: BTreeMap::new(),
             processes: BTreeMap::new(),
             last_ticks: BTreeMap::new(),
             sleepers: BTreeMap::new(),

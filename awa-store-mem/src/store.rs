@@ -15,7 +15,7 @@ use bells::Bells;
 
 /// A store in the memory of this process. Clones share it.
 ///
-/// It keeps clauses C2 to C13 of the [contract](awa_core::store) and not C1: nothing survives the process. All methods
+/// It keeps clauses C2 to C14 of the [contract](awa_core::store) and not C1: nothing survives the process. All methods
 /// may be called from many tasks and threads at once; each is one atomic step.
 #[derive(Clone)]
 pub struct MemStore {

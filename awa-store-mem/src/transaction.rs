@@ -23,10 +23,11 @@ impl MemTransaction {
     ///
     /// # Errors
     ///
-    /// As for every call of a store.
+    /// As for every call of a store; [`Contended`](awa_core::StoreErrorKind::Contended), with nothing changed, when another
+    /// open transaction has taken a unique key that is asked for.
     pub fn enqueue(&mut self, jobs: &[NewJob]) -> Result<Vec<Enqueued>, StoreError> {
         let transaction = self.open.expect("only commit, rollback and drop end a transaction, and they take it");
-        self.store.step("enqueue", |model, now| model.enqueue_in(transaction, jobs, now))
+        self.store.step("enqueue", |model, now| model.enqueue_in(transaction, jobs, now))?.map_err(StoreError::from)
     }
 
     /// Commits: the jobs exist from now on.

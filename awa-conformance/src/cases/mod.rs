@@ -12,4 +12,5 @@ pub mod reclaim;
 pub mod rescue;
 pub mod ticks;
 pub mod transactions;
+pub mod unique;
 pub mod wakeups;

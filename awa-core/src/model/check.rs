@@ -1,12 +1,15 @@
 //! What must hold in every state that a model can reach.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use super::Model;
 use super::slots::Content;
+use super::unique::{Holder, OwnKey};
 use crate::id::{JobId, ReceiptId, RunLease, Slot};
 use crate::ring::SlotState;
+use crate::state::JobState;
+use crate::unique::StoredKey;
 
 /// A state that no store may be in.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -29,6 +32,10 @@ pub enum Violation {
     FreeSlotNotEmpty(Slot),
     /// I5: rows wait in a slot in which no claim looks.
     WaitingInDrainedSlot(Slot),
+    /// I10: a job that should hold its key does not, and another might take it.
+    KeyNotHeld(JobId, StoredKey),
+    /// I10: a key is held by a job that should have given it back, or by none.
+    KeyNotGivenBack(JobId, StoredKey),
 }
 
 impl fmt::Display for Violation {
@@ -40,6 +47,8 @@ impl fmt::Display for Violation {
             Self::BodyGone(receipt) => write!(f, "the job of the open attempt {receipt:?} is gone"),
             Self::FreeSlotNotEmpty(slot) => write!(f, "slot {slot} is free and not empty"),
             Self::WaitingInDrainedSlot(slot) => write!(f, "jobs wait in slot {slot}, which is drained"),
+            Self::KeyNotHeld(job, key) => write!(f, "job {job} does not hold its key {key:?}"),
+            Self::KeyNotGivenBack(job, key) => write!(f, "job {job} has not given back the key {key:?}"),
         }
     }
 }
@@ -47,7 +56,7 @@ impl fmt::Display for Violation {
 impl std::error::Error for Violation {}
 
 impl Model {
-    /// Looks for a violation of the storage invariants I1 to I5, as far as one state shows it. That nothing is lost
+    /// Looks for a violation of the storage invariants I1 to I5 and I10, as far as one state shows it. That nothing is lost
     /// takes two states: compare [`Self::census`] and [`Self::get`] over a history.
     ///
     /// # Errors
@@ -56,7 +65,33 @@ impl Model {
     pub fn check(&self) -> Result<(), Violation> {
         self.check_rings()?;
         self.check_claims()?;
-        self.check_places()
+        self.check_places()?;
+        self.check_keys()
+    }
+
+    fn check_keys(&self) -> Result<(), Violation> {
+        let mut holders: BTreeMap<&StoredKey, JobId> = BTreeMap::new();
+        for (job, place) in self.places(None) {
+            let Some(OwnKey { key, states }) = self.row_at(job, &place).body.unique.as_ref() else { continue };
+            let (state, first) = (self.state_at(job, &place), self.row_at(job, &place).run_lease == RunLease(0));
+            let is_held = self.keys.get(key).is_some_and(|holder| holder.job == job);
+            // A key that is held only while the job waits is not taken again after the first claim.
+            let must_hold = states.contains(state) && (first || states.contains(JobState::Running));
+            if must_hold && !is_held {
+                return Err(Violation::KeyNotHeld(job, key.clone()));
+            }
+            if is_held {
+                if !states.contains(state) {
+                    return Err(Violation::KeyNotGivenBack(job, key.clone()));
+                }
+                holders.insert(key, job);
+            }
+        }
+        let committed = self.keys.iter().filter(|(_, holder)| holder.taken_in.is_none());
+        match committed.into_iter().find(|(key, Holder { job, .. })| holders.get(key) != Some(job)) {
+            Some((key, holder)) => Err(Violation::KeyNotGivenBack(holder.job, key.clone())),
+            None => Ok(()),
+        }
     }
 
     fn check_places(&self) -> Result<(), Violation> {

@@ -1,6 +1,7 @@
 //! Jobs are handed out.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::Model;
@@ -10,6 +11,7 @@ use crate::frontier::{Snapshot, Step};
 use crate::id::{BatchId, ReceiptId, RunLease, Slot};
 use crate::job::Priority;
 use crate::ring::Pointer;
+use crate::state::JobState;
 use crate::store::{ClaimRequest, Claimed, Horizon};
 use crate::time::Timestamp;
 
@@ -129,6 +131,7 @@ impl Model {
             return Vec::new();
         }
         self.take_turn(lane);
+        self.leave_keys_of(&members, lane, slot.slot);
         let batch = Batch {
             nonce: request.nonce,
             instance: request.instance,
@@ -140,6 +143,15 @@ impl Model {
             members,
         };
         self.append_batch(batch)
+    }
+
+    /// Claimed jobs give back the keys that they hold only while they wait.
+    fn leave_keys_of(&mut self, members: &[Member], lane: &Lane, slot: Slot) {
+        for member in members {
+            let ready = self.queue_ring.content(slot).row(lane, member.key).expect("the row was just visited");
+            let body = Arc::clone(&ready.row.body);
+            self.leave_key(member.key.job, &body, JobState::Running);
+        }
     }
 
     fn take_turn(&mut self, lane: &Lane) {

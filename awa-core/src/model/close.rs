@@ -131,6 +131,7 @@ impl Model {
                 self.defer(job, row, now.saturating_add(delay), DeferredReason::Retry);
             }
             Disposition::Exhausted => {
+                self.leave_key(job, &row.body, JobState::Dead);
                 self.dead.insert(job, DeadRow { row, died_at: now });
             }
         }
@@ -146,6 +147,7 @@ impl Model {
 
     /// Compact history, in the slot of the ready row that tells the rest.
     fn complete(&mut self, attempt: &OpenAttempt, now: Timestamp) {
+        self.leave_key(attempt.member.key.job, &attempt.row.body, JobState::Completed);
         let ReadyPlace { slot, lane, key } = attempt.place.clone();
         let OpenAttempt { member: Member { run_lease, attempt, .. }, .. } = *attempt;
         let completion = Completion { lane, key, run_lease, attempt, finalized_at: now };
@@ -161,6 +163,7 @@ impl Model {
         result: Option<JsonText>,
         finalized_at: Timestamp,
     ) {
+        self.leave_key(job, &row.body, state);
         self.queue_ring.open_mut().done.insert(job, DoneRow { row, state, finalized_at, result });
     }
 

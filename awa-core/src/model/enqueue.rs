@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::rows::{Body, DeferredRow, ReadyRow, Row};
-use super::{Model, TransactionId};
+use super::unique::OwnKey;
+use super::{KeyInDoubt, Model, TransactionId};
 use crate::frontier::RowKey;
 use crate::id::{JobId, RunLease, Slot, Xid};
 use crate::job::{Enqueued, NewJob, RunAt};
@@ -13,18 +14,42 @@ use crate::time::Timestamp;
 impl Model {
     /// Enqueues inside an open transaction.
     ///
+    /// # Errors
+    ///
+    /// [`KeyInDoubt`] when another open transaction has taken a key that is asked for; nothing was changed.
+    ///
     /// # Panics
     ///
     /// When the transaction is over.
-    pub fn enqueue_in(&mut self, transaction: TransactionId, jobs: &[NewJob], now: Timestamp) -> Vec<Enqueued> {
-        jobs.iter().map(|job| Enqueued::Inserted(self.insert(transaction, job, now))).collect()
+    pub fn enqueue_in(
+        &mut self,
+        transaction: TransactionId,
+        jobs: &[NewJob],
+        now: Timestamp,
+    ) -> Result<Vec<Enqueued>, KeyInDoubt> {
+        self.no_key_in_doubt(transaction, jobs, now)?;
+        let mut answers = Vec::with_capacity(jobs.len());
+        for job in jobs {
+            answers.push(match (self.key_holder(job, now), job.unique()) {
+                (Some(holder), Some(unique)) => Enqueued::of_conflict(holder, unique.on_conflict),
+                _ => Enqueued::Inserted(self.insert(transaction, job, now)),
+            });
+        }
+        Ok(answers)
     }
 
     /// Enqueues in a transaction of its own.
-    pub fn enqueue(&mut self, jobs: &[NewJob], now: Timestamp) -> Vec<Enqueued> {
+    ///
+    /// # Errors
+    ///
+    /// As for [`Self::enqueue_in`].
+    pub fn enqueue(&mut self, jobs: &[NewJob], now: Timestamp) -> Result<Vec<Enqueued>, KeyInDoubt> {
         let transaction = self.begin();
         let answers = self.enqueue_in(transaction, jobs, now);
-        self.commit(transaction);
+        match answers {
+            Ok(_) => self.commit(transaction),
+            Err(_) => self.rollback(transaction),
+        }
         answers
     }
 
@@ -32,7 +57,9 @@ impl Model {
         self.last_job = JobId(self.last_job.0 + 1);
         let id = self.last_job;
         let xid = self.transactions.xid_of(transaction);
-        let row = Row { body: Arc::new(body(job, now)), run_lease: RunLease(0), attempt: 0, error: None };
+        let body = Arc::new(body(job, now));
+        self.take_key(transaction, id, &body);
+        let row = Row { body, run_lease: RunLease(0), attempt: 0, error: None };
         match due_later(job.run_at(), now) {
             Some(run_at) => {
                 self.deferred.insert(id, DeferredRow { xid, row, run_at, reason: DeferredReason::Scheduled });
@@ -72,6 +99,7 @@ fn body(job: &NewJob, now: Timestamp) -> Body {
         priority: job.priority(),
         max_attempts: job.max_attempts(),
         created_at: now,
+        unique: job.unique().map(|unique| OwnKey { key: unique.key.at(now), states: unique.states }),
     }
 }
 

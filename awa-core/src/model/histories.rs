@@ -11,7 +11,7 @@ use super::rows::Lane;
 use super::{Model, RingSizes, TransactionId};
 use crate::attempt::{AttemptEnd, Closure, ClosureAnswer, ErrorText, Receipt};
 use crate::id::{Generation, InstanceId, JobId, Nonce};
-use crate::job::{MaxAttempts, NewJob, Priority, RunAt};
+use crate::job::{Enqueued, MaxAttempts, NewJob, Priority, RunAt};
 use crate::json::JsonText;
 use crate::name::{JobKind, QueueName};
 use crate::retry::RetryPolicy;
@@ -19,6 +19,7 @@ use crate::ring::{RingKind, RotationPolicy};
 use crate::state::JobState;
 use crate::store::{BatchLimit, ClaimRequest, RescueRequest, RetentionPolicy};
 use crate::time::Timestamp;
+use crate::unique::{KeyStates, Unique, UniqueBy};
 
 const STALENESS: Duration = Duration::from_secs(30);
 const PATIENT: RetentionPolicy = RetentionPolicy { completed: Duration::from_mins(1), max_bytes: u64::MAX };
@@ -29,7 +30,7 @@ const RESCUER: InstanceId = InstanceId(9);
 #[derive(Clone, Debug)]
 enum Op {
     Begin,
-    EnqueueIn { transaction: Index, jobs: Vec<(u8, i16, u8)> },
+    EnqueueIn { transaction: Index, jobs: Vec<(u8, i16, u8, u8)> },
     End { transaction: Index, commit: bool },
     Claim { queue: u8, max_jobs: usize, instance: i64, deadline: bool, aging: bool, max_bytes: u64 },
     Close { receipts: Vec<(Index, u8)> },
@@ -47,7 +48,7 @@ enum Op {
 }
 
 fn op() -> impl Strategy<Value = Op> {
-    let job = (0_u8..2, 1_i16..=4, 0_u8..8);
+    let job = (0_u8..2, 1_i16..=4, 0_u8..8, 0_u8..12);
     prop_oneof![
         3 => Just(Op::Begin),
         6 => (any::<Index>(), prop::collection::vec(job, 1..4))
@@ -154,18 +155,37 @@ impl Bookkeeper {
         self.audit();
     }
 
-    fn enqueue(&mut self, transaction: Index, jobs: &[(u8, i16, u8)]) {
+    fn enqueue(&mut self, transaction: Index, jobs: &[(u8, i16, u8, u8)]) {
         let jobs: Vec<NewJob> =
-            jobs.iter().map(|(queue, priority, delay)| new_job(*queue, *priority, *delay)).collect();
+            jobs.iter().map(|(queue, priority, delay, key)| new_job(*queue, *priority, *delay, *key)).collect();
         if self.open.is_empty() {
-            let answers = self.model.enqueue(&jobs, self.now);
-            self.committed
-                .extend(answers.iter().map(|answer| (answer.id(), self.model.get(answer.id()).unwrap().state)));
+            let answers = self.model.enqueue(&jobs, self.now).expect("no other transaction is open");
+            let answers = self.check_answers(&jobs, &answers, &[]);
+            self.committed.extend(answers.iter().map(|id| (*id, self.model.get(*id).unwrap().state)));
             return;
         }
         let at = transaction.index(self.open.len());
-        let answers = self.model.enqueue_in(self.open[at].0, &jobs, self.now);
-        self.open[at].1.extend(answers.iter().map(|answer| answer.id()));
+        let before = self.model.clone();
+        match self.model.enqueue_in(self.open[at].0, &jobs, self.now) {
+            Ok(answers) => {
+                let new = self.check_answers(&jobs, &answers, &self.open[at].1);
+                self.open[at].1.extend(new);
+            }
+            Err(_) => assert_eq!(self.model, before, "a call that would have to wait changed something"),
+        }
+    }
+
+    /// The ids that are new. A duplicate must be of a job that exists, and has not ended, or belongs to this transaction.
+    fn check_answers(&self, jobs: &[NewJob], answers: &[Enqueued], own: &[JobId]) -> Vec<JobId> {
+        let new: Vec<JobId> = answers.iter().filter(|answer| answer.is_inserted()).map(|answer| answer.id()).collect();
+        for (job, answer) in jobs.iter().zip(answers).filter(|(_, answer)| !answer.is_inserted()) {
+            assert!(job.unique().is_some(), "a job without a key has a duplicate");
+            let holder = answer.id();
+            let lives =
+                self.model.get(holder).is_some_and(|view| !view.state.is_terminal() || view.state == JobState::Dead);
+            assert!(new.contains(&holder) || own.contains(&holder) || lives, "the duplicate {holder} does not exist");
+        }
+        new
     }
 
     fn end(&mut self, at: usize, commit: bool) {
@@ -349,12 +369,20 @@ fn queue_name(number: u8) -> QueueName {
     QueueName::new(format!("q{number}")).unwrap()
 }
 
-fn new_job(queue: u8, priority: i16, delay: u8) -> NewJob {
+fn new_job(queue: u8, priority: i16, delay: u8, key: u8) -> NewJob {
     let run_at = if delay < 6 { RunAt::Now } else { RunAt::After(Duration::from_secs(u64::from(delay))) };
-    NewJob::new(queue_name(queue), JobKind::new("k").unwrap(), JsonText::new("args", "12345678").unwrap())
+    let job = NewJob::new(queue_name(queue), JobKind::new("k").unwrap(), JsonText::new("args", "12345678").unwrap())
         .with_priority(Priority::new(priority).unwrap())
         .with_max_attempts(MaxAttempts::new(2).unwrap())
-        .with_run_at(run_at)
+        .with_run_at(run_at);
+    let states = [KeyStates::UNFINISHED, KeyStates::UNTIL_CLAIMED, KeyStates::UNTIL_RESOLVED];
+    match states.get(usize::from(key) / 2) {
+        Some(states) => {
+            let own = UniqueBy::text(format!("key {}", key % 2)).key_of(&job).unwrap();
+            job.with_unique(Unique::new(own).while_in(*states))
+        }
+        None => job,
+    }
 }
 
 fn attempt_end(number: u8) -> AttemptEnd {

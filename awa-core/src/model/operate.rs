@@ -100,7 +100,8 @@ impl Model {
 
     /// Appends a tombstone over a ready row: claims pass it without handing it out.
     fn bury(&mut self, place: ReadyPlace, reason: &ErrorText, now: Timestamp) {
-        let lease = self.ready_row(&place).row.run_lease;
+        let Row { body, run_lease: lease, .. } = self.ready_row(&place).row.clone();
+        self.leave_key(place.key.job, &body, JobState::Cancelled);
         let ReadyPlace { slot, lane, key } = place;
         let tombstone = Tombstone { lane, key, reason: reason.clone(), cancelled_at: now };
         self.transactions.write_and_commit();
@@ -115,6 +116,11 @@ impl Model {
     fn retry_one(&mut self, job: JobId, now: Timestamp) -> Acted {
         let Some(place) = self.place(job) else { return Acted::Refused(Refusal::NotFound) };
         let from = self.state_at(job, &place);
+        if let (Place::Dead, Some(dead)) = (&place, self.dead.get(&job).map(|dead| dead.row.clone())) {
+            if let Err(refusal) = self.take_key_again(job, &dead) {
+                return Acted::Refused(refusal);
+            }
+        }
         let row = match place {
             Place::Dead => self.dead.remove(&job).map(|dead| Row { attempt: 0, ..dead.row }),
             Place::Deferred => self.deferred.remove(&job).map(|deferred| deferred.row),

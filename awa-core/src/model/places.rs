@@ -94,6 +94,30 @@ impl Model {
         }
     }
 
+    /// The row that tells what a job at this place is; lease and attempts are as that row has them.
+    pub(super) fn row_at(&self, job: JobId, place: &Place) -> &Row {
+        match place {
+            Place::Ready(place) => &self.ready_row(place).row,
+            Place::Running(receipt) => {
+                let batch = &self.claim_ring.content(receipt.claim_slot).batches[&receipt.id.batch()];
+                let key = batch.member(receipt.id).expect("a place names a member that exists").key;
+                &self.ready_row(&ReadyPlace { slot: batch.ready_slot, lane: batch.lane.clone(), key }).row
+            }
+            Place::Deferred => &self.deferred[&job].row,
+            Place::Dead => &self.dead[&job].row,
+            Place::Done(slot) => &self.queue_ring.content(*slot).done[&job].row,
+            Place::Completed(slot) => {
+                let completion = &self.queue_ring.content(*slot).completions[&job];
+                let place = ReadyPlace { slot: *slot, lane: completion.lane.clone(), key: completion.key };
+                &self.ready_row(&place).row
+            }
+            Place::Cancelled(slot, lease) => {
+                let tombstone = &self.queue_ring.content(*slot).tombstones[&(job, *lease)];
+                &self.ready_row(&ReadyPlace { slot: *slot, lane: tombstone.lane.clone(), key: tombstone.key }).row
+            }
+        }
+    }
+
     /// The job at its place, as an operator sees it.
     pub(super) fn view_at(&self, job: JobId, place: &Place) -> JobView {
         let state = self.state_at(job, place);

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::slots::Content;
+use super::unique::OwnKey;
 use crate::attempt::ErrorText;
 use crate::frontier::{Frontier, RowKey, Snapshot};
 use crate::id::{BatchId, Generation, InstanceId, JobId, Nonce, ReceiptId, RunLease, Slot, Xid};
@@ -36,6 +37,7 @@ pub(super) struct Body {
     pub(super) priority: Priority,
     pub(super) max_attempts: MaxAttempts,
     pub(super) created_at: Timestamp,
+    pub(super) unique: Option<OwnKey>,
 }
 
 impl Body {

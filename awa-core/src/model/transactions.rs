@@ -90,6 +90,7 @@ impl Model {
     /// When the transaction is over.
     pub fn commit(&mut self, transaction: TransactionId) {
         let ended = self.transactions.end(transaction);
+        self.commit_keys(transaction);
         self.wakes.extend(ended.wakes);
     }
 
@@ -99,6 +100,7 @@ impl Model {
     ///
     /// When the transaction is over.
     pub fn rollback(&mut self, transaction: TransactionId) {
+        self.roll_back_keys(transaction);
         let Some(xid) = self.transactions.end(transaction).xid else { return };
         self.deferred.retain(|_, row| row.xid != xid);
         for slot in self.queue_ring.contents_mut() {

@@ -30,6 +30,7 @@
 //! | **C11** evidence before reuse | No storage is reused while a job not yet claimed, an open attempt or retained history needs it. |
 //! | **C12** one clock | All comparisons of time use the store's clock; callers pass lengths. |
 //! | **C13** hints | Wake-ups are hints: one that is lost costs at most a poll interval, one too many an empty claim. |
+//! | **C14** uniqueness | At most one job at a time holds a key, on every path, also when the transaction that took it first rolls back; who asks for a key that an open transaction has taken waits for its end or is told to ask again ([`Contended`](crate::StoreErrorKind::Contended)), and never hears of a duplicate that may not come to exist. A job gives its key back in the step in which it enters a state outside its [`KeyStates`](crate::unique::KeyStates), and never conflicts with itself. |
 
 mod consumer;
 mod maintainer;

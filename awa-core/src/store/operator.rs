@@ -140,6 +140,8 @@ pub enum Refusal {
     WrongState(JobState),
     /// Somebody else is changing the job; ask again.
     Contended,
+    /// Another job holds the key that this one would have to take again (C14).
+    KeyTaken(JobId),
 }
 
 /// The answer to one wish of an operator.
@@ -178,7 +180,8 @@ pub trait Operator: Send + Sync {
     async fn cancel(&self, jobs: &[JobId], reason: &ErrorText) -> Result<Vec<Acted>, StoreError>;
 
     /// Makes jobs ready again that are dead (with their attempts counted from zero) or deferred (at once, with their
-    /// attempts as they are); one answer per id in input order (C8).
+    /// attempts as they are); one answer per id in input order (C8). A dead job takes its key again, or is refused when
+    /// another has it (C14).
     async fn retry(&self, jobs: &[JobId]) -> Result<Vec<Acted>, StoreError>;
 
     /// Holds back claims of a queue, or lets them go on. Survives restarts; twice is fine; running jobs go on. A queue

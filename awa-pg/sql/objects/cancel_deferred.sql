@@ -23,6 +23,7 @@ BEGIN
     VALUES (v_job.job_id, v_job.run_lease, v_job.created_at, p_now, /*schema*/awa.enter_done_slot(), v_job.priority,
         v_job.shard, v_job.attempt, v_job.max_attempts, 'cancelled', v_job.queue, v_job.kind, v_job.args, v_job.metadata,
         p_reason);
+    PERFORM /*schema*/awa.release_unique_keys(ARRAY[p_job], 64::smallint);
     RETURN 'deferred';
 END
 $awa$;

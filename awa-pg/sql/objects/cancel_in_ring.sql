@@ -30,7 +30,12 @@ BEGIN
         INSERT INTO /*schema*/awa.ready_tombstones (lane_id, job_id, run_lease, cancelled_at, ready_slot, reason)
         VALUES (v_row.lane_id, p_job, v_row.run_lease, p_now, v_row.ready_slot, p_reason)
         ON CONFLICT DO NOTHING;
-        RETURN CASE WHEN FOUND THEN 'ready' END;
+        IF NOT FOUND THEN
+            RETURN NULL;
+        END IF;
+        -- Final: the lane is held, so that no claim can emit the row any more, and every later one sees the tombstone.
+        PERFORM /*schema*/awa.release_unique_keys(ARRAY[p_job], 64::smallint);
+        RETURN 'ready';
     END IF;
     SELECT o.claim_slot, o.nonce, e.receipt_id INTO v_claim
     FROM /*schema*/awa.emitted_attempts AS e

@@ -3,25 +3,27 @@
 --   job: lane as an index from 1 into the lanes (NULL: all in the first), kind (one element alone serves all), args,
 --   attempt budget (likewise), metadata (NULL: none), earliest start as an absolute time and as microseconds from now
 --   (NULL: at once); whether to wake sleeping dispatchers (false for transactions that will be prepared); the present
---   for tests.
+--   for tests; the ids of the jobs, drawn before (NULL: they are drawn now).
 -- Returns: the job ids, in input order.
 -- Locks: ROW EXCLUSIVE on one child of ready_entries.
--- Caller: Producer::enqueue, enqueue in a driver's transaction, other languages.
+-- Caller: Producer::enqueue, enqueue_unique_jobs, enqueue in a driver's transaction, other languages.
 CREATE OR REPLACE FUNCTION /*schema*/awa.enqueue_jobs(
     p_queues text[], p_priorities smallint[], p_shards smallint[], p_lane_of_job smallint[], p_kinds text[],
     p_args json[], p_max_attempts smallint[], p_metadata json[], p_run_at timestamptz[], p_delay_us bigint[],
-    p_wake boolean DEFAULT true, p_now timestamptz DEFAULT NULL)
+    p_wake boolean DEFAULT true, p_now timestamptz DEFAULT NULL, p_jobs bigint[] DEFAULT NULL)
 RETURNS bigint[] LANGUAGE plpgsql VOLATILE
 SET jit = off SET plan_cache_mode = force_generic_plan AS $awa$
 DECLARE
     v_now   timestamptz := coalesce(p_now, clock_timestamp());
     v_lanes bigint[];
-    v_jobs  bigint[];
+    v_jobs  bigint[] := p_jobs;
     v_due   boolean[];
     v_slot  smallint;
 BEGIN
     PERFORM /*schema*/awa.assert_same_cluster();
-    v_jobs := ARRAY(SELECT nextval('/*schema*/awa.job_id_seq') FROM generate_series(1, cardinality(p_args)));
+    IF v_jobs IS NULL THEN
+        v_jobs := ARRAY(SELECT nextval('/*schema*/awa.job_id_seq') FROM generate_series(1, cardinality(p_args)));
+    END IF;
     FOR v_lane IN 1..cardinality(p_queues) LOOP
         v_lanes[v_lane] := /*schema*/awa.lane_id(p_queues[v_lane], p_priorities[v_lane], p_shards[v_lane]);
         PERFORM FROM /*schema*/awa.queue_lanes AS l WHERE l.lane_id = v_lanes[v_lane];

@@ -1,9 +1,10 @@
--- Purpose: appends the compact history of members that ended well, to the slot of their ready rows. The open claims,
+-- Purpose: appends the compact history of members that ended well, to the slot of their ready rows, and lets them give
+--   their keys back. The open claims,
 --   which end with this transaction, keep that slot from being reclaimed.
 -- Parameters: parallel arrays, one element per closure: lane and sequence of the attempt batch, receipts, whether they
 --   are the whole batch; the present.
 -- Returns: nothing.
--- Locks: ROW EXCLUSIVE on the child of receipt_completion_batches.
+-- Locks: ROW EXCLUSIVE on the child of receipt_completion_batches; where some job is unique, as release_unique_keys.
 -- Caller: complete_attempts.
 -- per slot of: queue ring
 CREATE OR REPLACE FUNCTION /*schema*/awa.record_completions_in_0/*slot*/(
@@ -16,5 +17,13 @@ BEGIN
            (SELECT sum(upper(r) - lower(r)) FROM unnest(c.receipts) AS r)::smallint,
            CASE WHEN NOT c.is_whole THEN c.receipts END
     FROM unnest(p_lanes, p_seqs, p_receipts, p_are_whole) AS c (lane, seq, receipts, is_whole);
+    IF pg_relation_size('/*schema*/awa.unique_claims') > 0 THEN
+        PERFORM /*schema*/awa.release_unique_keys(ARRAY(
+            SELECT m.job
+            FROM unnest(p_lanes, p_seqs, p_receipts) AS c (lane, seq, receipts)
+            JOIN /*schema*/awa.ready_claim_attempt_batches_0/*slot*/ AS b ON b.lane_id = c.lane AND b.seq = c.seq
+            CROSS JOIN LATERAL unnest(coalesce(b.job_ids, ARRAY[b.job_id])) WITH ORDINALITY AS m (job, index)
+            WHERE c.receipts @> (b.batch_id << 10) + m.index), 16::smallint);
+    END IF;
 END
 $awa$;

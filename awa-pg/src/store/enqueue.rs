@@ -11,7 +11,7 @@ use super::clock::micros_of;
 use super::{Clock, PgStore, only_row, undecodable};
 use crate::session::{PgError, Session};
 use crate::sql::Sql;
-use crate::value::{List, Param, Row, types};
+use crate::value::{List, Param, types};
 
 const OPERATION: &str = "enqueue";
 /// Jobs of one statement. Larger calls are cut, so that no statement becomes a burden; a call outside the caller's own
@@ -49,6 +49,13 @@ impl PgStore {
 /// As [`Producer::enqueue`](awa_core::store::Producer::enqueue). An error of the server leaves the caller's
 /// transaction aborted, as every error of PostgreSQL does; what Awa itself refuses is refused before a byte is sent,
 /// when the [`NewJob`] is made.
+///
+/// Of unique keys (C14): the call waits while another open transaction has taken one of its keys, until that one ends.
+/// In READ COMMITTED it is then answered and the transaction goes on. Under REPEATABLE READ and SERIALIZABLE a key that was
+/// taken after the transaction's snapshot gives a serialization failure,
+/// [`Contended`](awa_core::StoreErrorKind::Contended): run the whole transaction again, as for every such failure. Two
+/// transactions that take keys in several calls each, in opposite order, deadlock like any others, and PostgreSQL ends
+/// one of them, again as `Contended`; within a call of up to 10,000 jobs the order of the keys does not matter.
 pub async fn enqueue_on(
     session: &mut dyn Session,
     sql: &Sql,
@@ -58,15 +65,57 @@ pub async fn enqueue_on(
     let mut answers = Vec::with_capacity(jobs.len());
     for chunk in jobs.chunks(MAX_JOBS_PER_STATEMENT) {
         let columns = Columns::of(chunk);
-        let rows = session
-            .query(sql.statement("enqueue/enqueue"), &columns.params(clock))
-            .await
-            .map_err(|error| error.into_store_error(OPERATION))?;
-        let ids = only_row(OPERATION, &rows).and_then(|row: &Row| row.i64s(0).map_err(undecodable(OPERATION)))?;
+        let keys = Keys::of(chunk);
+        let (statement, params) = match &keys {
+            None => (sql.statement("enqueue/enqueue"), columns.params(&[], clock)),
+            Some(keys) => (sql.statement("enqueue/enqueue_unique"), columns.params(&keys.params(), clock)),
+        };
+        let rows = session.query(statement, &params).await.map_err(|error| error.into_store_error(OPERATION))?;
+        let row = only_row(OPERATION, &rows)?;
+        let ids = row.i64s(0).map_err(undecodable(OPERATION))?;
         debug_assert_eq!(ids.len(), chunk.len(), "the server answers each job with an id");
-        answers.extend(ids.into_iter().map(|id| Enqueued::Inserted(JobId(id))));
+        if keys.is_none() {
+            answers.extend(ids.into_iter().map(|id| Enqueued::Inserted(JobId(id))));
+        } else {
+            let are_new = row.bools(1).map_err(undecodable(OPERATION))?;
+            let answered = chunk.iter().zip(ids.into_iter().zip(are_new));
+            answers.extend(answered.map(|(job, (id, is_new))| answer(job, JobId(id), is_new)));
+        }
     }
     Ok(answers)
+}
+
+/// The answer to a job for which this one stands.
+fn answer(job: &NewJob, id: JobId, is_new: bool) -> Enqueued {
+    match job.unique() {
+        Some(unique) if !is_new => Enqueued::of_conflict(id, unique.on_conflict),
+        _ => Enqueued::Inserted(id),
+    }
+}
+
+/// The keys of the jobs of one call, of which at least one is unique.
+struct Keys<'j> {
+    keys: Vec<Option<&'j [u8]>>,
+    periods: Vec<Option<i64>>,
+    states: Vec<Option<i16>>,
+}
+
+impl<'j> Keys<'j> {
+    fn of(jobs: &'j [NewJob]) -> Option<Self> {
+        jobs.iter().any(|job| job.unique().is_some()).then(|| Self {
+            keys: jobs.iter().map(|job| job.unique().map(|unique| &unique.key.digest()[..])).collect(),
+            periods: jobs.iter().map(|job| job.unique()?.key.period_micros()).collect(),
+            states: jobs.iter().map(|job| job.unique().map(|unique| unique.states.mask())).collect(),
+        })
+    }
+
+    fn params(&self) -> [Param<'_>; 3] {
+        [
+            Param::OptByteas(List::from(&self.keys)),
+            Param::OptI64s(List::from(&self.periods)),
+            Param::OptI16s(List::from(&self.states)),
+        ]
+    }
 }
 
 /// The jobs of one call as columns, each left out where all jobs have the same or none has any.
@@ -114,8 +163,8 @@ impl<'j> Columns<'j> {
         }
     }
 
-    fn params<'p>(&'p self, clock: &Clock) -> [Param<'p>; 12] {
-        [
+    fn params<'p>(&'p self, keys: &[Param<'p>], clock: &Clock) -> Vec<Param<'p>> {
+        let mut params = vec![
             Param::Texts(List::from(&self.queues)),
             Param::I16s(List::from(&self.priorities)),
             Param::I16s(vec![0; self.queues.len()].into()),
@@ -128,9 +177,10 @@ impl<'j> Columns<'j> {
                 .as_deref()
                 .map_or(Param::Null(types::TIMESTAMPTZ_ARRAY), |at| Param::OptTimestamps(List::from(at))),
             self.delays.as_deref().map_or(Param::Null(types::INT8_ARRAY), |us| Param::OptI64s(List::from(us))),
-            Param::Bool(true),
-            clock.param(),
-        ]
+        ];
+        params.extend_from_slice(keys);
+        params.extend([Param::Bool(true), clock.param()]);
+        params
     }
 }
 

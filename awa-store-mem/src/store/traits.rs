@@ -17,7 +17,7 @@ use super::MemStore;
 #[async_trait]
 impl Producer for MemStore {
     async fn enqueue(&self, jobs: &[NewJob]) -> Result<Vec<Enqueued>, StoreError> {
-        self.step("enqueue", |model, now| model.enqueue(jobs, now))
+        self.step("enqueue", |model, now| model.enqueue(jobs, now))?.map_err(StoreError::from)
     }
 }
 

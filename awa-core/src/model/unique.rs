@@ -1,0 +1,103 @@
+//! Who holds which key.
+
+use super::rows::{Body, Row};
+use super::{Model, TransactionId};
+use crate::error::{StoreError, StoreErrorKind};
+use crate::id::JobId;
+use crate::job::NewJob;
+use crate::state::JobState;
+use crate::store::Refusal;
+use crate::time::Timestamp;
+use crate::unique::{KeyStates, StoredKey};
+
+/// A row of `unique_claims`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Holder {
+    pub(super) job: JobId,
+    /// The open transaction that took the key; `None` once it has committed.
+    pub(super) taken_in: Option<TransactionId>,
+}
+
+/// The key of a job, which stays the same for its life.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct OwnKey {
+    pub(super) key: StoredKey,
+    pub(super) states: KeyStates,
+}
+
+/// Another open transaction has taken a key that was asked for, and may yet roll back. A store on a database waits for its
+/// end; the model, whose steps are atomic, changes nothing and says so.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct KeyInDoubt(pub StoredKey);
+
+impl From<KeyInDoubt> for StoreError {
+    fn from(doubt: KeyInDoubt) -> Self {
+        let problem =
+            format!("an open transaction has taken the unique key {:?}; ask again when it has ended", doubt.0);
+        Self::new(StoreErrorKind::Contended, "enqueue", problem)
+    }
+}
+
+impl Model {
+    /// Refuses when one of these jobs has a key that another open transaction has taken.
+    pub(super) fn no_key_in_doubt(
+        &self,
+        transaction: TransactionId,
+        jobs: &[NewJob],
+        now: Timestamp,
+    ) -> Result<(), KeyInDoubt> {
+        let keys = jobs.iter().filter_map(|job| job.unique()).map(|unique| unique.key.at(now));
+        let in_doubt = |key: &StoredKey| {
+            self.keys.get(key).is_some_and(|holder| holder.taken_in.is_some_and(|other| other != transaction))
+        };
+        match keys.into_iter().find(in_doubt) {
+            Some(key) => Err(KeyInDoubt(key)),
+            None => Ok(()),
+        }
+    }
+
+    /// The job that holds the key of `job` already, if it has a key.
+    pub(super) fn key_holder(&self, job: &NewJob, now: Timestamp) -> Option<JobId> {
+        self.keys.get(&job.unique()?.key.at(now)).map(|holder| holder.job)
+    }
+
+    /// A new job takes its key.
+    pub(super) fn take_key(&mut self, transaction: TransactionId, job: JobId, body: &Body) {
+        if let Some(own) = &body.unique {
+            let before = self.keys.insert(own.key.clone(), Holder { job, taken_in: Some(transaction) });
+            assert!(before.is_none(), "{:?} was given to job {job} while {before:?} held it", own.key);
+        }
+    }
+
+    /// A job enters `state`: it gives its key back unless it holds it there.
+    pub(super) fn leave_key(&mut self, job: JobId, body: &Body, state: JobState) {
+        let Some(own) = body.unique.as_ref().filter(|own| !own.states.contains(state)) else { return };
+        if self.keys.get(&own.key).is_some_and(|holder| holder.job == job) {
+            self.keys.remove(&own.key);
+        }
+    }
+
+    /// A dead job that is to live again takes the key that it gave back when it died.
+    pub(super) fn take_key_again(&mut self, job: JobId, row: &Row) -> Result<(), Refusal> {
+        let gave_back = |own: &&OwnKey| own.states.contains(JobState::Running) && !own.states.contains(JobState::Dead);
+        let Some(own) = row.body.unique.as_ref().filter(gave_back) else { return Ok(()) };
+        match self.keys.get(&own.key) {
+            Some(Holder { taken_in: Some(_), .. }) => Err(Refusal::Contended),
+            Some(Holder { job, .. }) => Err(Refusal::KeyTaken(*job)),
+            None => {
+                self.keys.insert(own.key.clone(), Holder { job, taken_in: None });
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn commit_keys(&mut self, transaction: TransactionId) {
+        for holder in self.keys.values_mut().filter(|holder| holder.taken_in == Some(transaction)) {
+            holder.taken_in = None;
+        }
+    }
+
+    pub(super) fn roll_back_keys(&mut self, transaction: TransactionId) {
+        self.keys.retain(|_, holder| holder.taken_in != Some(transaction));
+    }
+}
