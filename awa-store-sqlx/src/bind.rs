@@ -20,7 +20,7 @@ impl Type<Postgres> for Bound<'_> {
     }
 }
 
-impl<'q> Encode<'q, Postgres> for Bound<'_> {
+impl Encode<'_, Postgres> for Bound<'_> {
     fn encode_by_ref(&self, buffer: &mut PgArgumentBuffer) -> Result<SqlxIsNull, BoxDynError> {
         Ok(match self.0.encode(buffer) {
             IsNull::Yes => SqlxIsNull::Yes,

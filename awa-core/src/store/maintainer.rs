@@ -121,7 +121,7 @@ pub struct RetentionPolicy {
 
 impl Default for RetentionPolicy {
     fn default() -> Self {
-        Self { completed: Duration::from_secs(15 * 60), max_bytes: 1 << 30 }
+        Self { completed: Duration::from_mins(15), max_bytes: 1 << 30 }
     }
 }
 

@@ -115,15 +115,14 @@ impl PgWakeups {
     async fn command(&self, command: Command) {
         let mut task = self.shared.task.lock().await;
         let running = task.as_ref().filter(|sender| !sender.is_closed());
-        let sender = match running {
-            Some(sender) => sender.clone(),
-            None => {
-                let channel = self.shared.channel.lock().await.clone().unwrap_or_default();
-                let (sender, receiver) = mpsc::channel(BUCKETS);
-                tokio::spawn(run(Arc::downgrade(&self.shared), channel, receiver));
-                *task = Some(sender.clone());
-                sender
-            }
+        let sender = if let Some(sender) = running {
+            sender.clone()
+        } else {
+            let channel = self.shared.channel.lock().await.clone().unwrap_or_default();
+            let (sender, receiver) = mpsc::channel(BUCKETS);
+            tokio::spawn(run(Arc::downgrade(&self.shared), channel, receiver));
+            *task = Some(sender.clone());
+            sender
         };
         drop(task);
         // A task that ends takes its commands with it; the caller's reply is dropped and it polls.
