@@ -12,11 +12,10 @@ use crate::redact::without_password;
 /// The exit codes of `awa`, which scripts may rely on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Exit {
-    /// `awa doctor` found something critical; the same number as for a usage error, as monitors expect it.
-    Critical,
     /// The command could not do what it was asked to do.
     Failed = 1,
-    /// The command was not understood: a flag, a value or a combination of them.
+    /// The command was not understood: a flag, a value or a combination of them. Of `awa doctor` also: what it found is
+    /// critical.
     Usage = 2,
     /// The command was interrupted from the keyboard, as shells report it.
     Interrupted = 130,
@@ -44,7 +43,7 @@ impl Failure {
     /// The same failure with the exit code for what is critical.
     #[must_use]
     pub(crate) fn critical(mut self) -> Self {
-        self.exit = Exit::Critical;
+        self.exit = Exit::Usage;
         self
     }
 
@@ -96,14 +95,18 @@ fn chain(error: &(dyn Error + 'static)) -> String {
         if !text.contains(&said) {
             text = format!("{text}: {said}");
         }
+        if error.is::<StoreError>() {
+            break;
+        }
         cause = error.source();
     }
     text
 }
 
+/// A store says what happened and what helps in one sentence; what its driver said is for logs.
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
-        Self::new(chain(&error))
+        Self::new(error.to_string())
     }
 }
 
@@ -147,12 +150,21 @@ mod tests {
 
     #[test]
     fn a_failure_names_its_causes_once() {
-        let cause = io::Error::other("connection refused");
-        let error = StoreError::new(StoreErrorKind::Unavailable, "claim", "no answer").with_source(cause);
-        assert_eq!(Failure::from(error).message(), "claim failed: no answer: connection refused");
-        let cause = io::Error::other("no answer");
-        let error = StoreError::new(StoreErrorKind::Unavailable, "claim", "no answer").with_source(cause);
-        assert_eq!(Failure::from(error).message(), "claim failed: no answer");
+        let failure = |cause: &str| {
+            let outer = io::Error::other(awa_runtime::RuntimeError::Threads(io::Error::other(cause.to_owned())));
+            Failure::of("working", &outer)
+        };
+        assert!(failure("too many threads").message().ends_with("limits of the process: too many threads"));
+        assert!(failure("limits of the process").message().ends_with("check the limits of the process"));
+    }
+
+    #[test]
+    fn a_failure_of_a_store_is_its_own_sentence() {
+        let cause = io::Error::other("what the driver said");
+        let error = StoreError::new(StoreErrorKind::NotReady, "claim", "no schema; make one").with_source(cause);
+        assert_eq!(Failure::of("x", &awa_runtime::RuntimeError::Store(error)).message().matches("driver").count(), 0);
+        let error = StoreError::new(StoreErrorKind::NotReady, "claim", "no schema; make one");
+        assert_eq!(Failure::from(error).message(), "claim failed: no schema; make one");
     }
 
     #[test]

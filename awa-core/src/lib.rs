@@ -16,6 +16,7 @@
 //! | finding claims whose worker is gone | [`sweep`] |
 //! | retries | [`retry`] |
 //! | at most one job at a time per key | [`unique`] |
+//! | what must be done to a store that was carried into another cluster | [`repair`] |
 //! | what a doctor thinks of a store | [`doctor`] |
 //! | what a store must promise | [`store`] |
 //! | the executable model that defines a store | [`model`] |
@@ -31,6 +32,7 @@ pub mod model;
 pub mod name;
 pub mod prune;
 pub mod receipt;
+pub mod repair;
 pub mod retry;
 pub mod ring;
 pub mod state;

@@ -17,6 +17,7 @@ mod install;
 mod maintain;
 mod operate;
 mod prune;
+mod repair;
 mod rescue;
 mod rotate;
 mod slots;
@@ -32,6 +33,7 @@ pub use clock::Clock;
 pub use doctor::DoctorOptions;
 pub use enqueue::enqueue_on;
 pub use install::Prepared;
+pub use repair::Repaired;
 pub use wakeups::{Listener, ListenerSource, PgWakeups};
 
 use crate::schema_name::SchemaName;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use awa_core::doctor::{Facts, Report};
 use awa_core::{Enqueued, NewJob, StoreError};
 use awa_pg::delegate_store;
-use awa_pg::store::{DoctorOptions, PgStore, Prepared, enqueue_on};
+use awa_pg::store::{DoctorOptions, PgStore, Prepared, Repaired, enqueue_on};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{PgConnection, PgPool};
 
@@ -69,6 +69,16 @@ impl SqlxStore {
     /// [`NotReady`](awa_core::StoreErrorKind::NotReady) with the command that helps.
     pub async fn check_ready(&self) -> Result<(), StoreError> {
         self.core.check_ready().await
+    }
+
+    /// Makes a schema usable that was carried here from another cluster, or whose ring pointers or sequences do not fit its
+    /// rows. Safe to repeat.
+    ///
+    /// # Errors
+    ///
+    /// As [`PgStore::repair`]; nothing was changed.
+    pub async fn repair(&self) -> Result<Repaired, StoreError> {
+        self.core.repair().await
     }
 
     /// Looks at everything that can go wrong and says what to do about it. Changes nothing.

@@ -5,9 +5,7 @@ use std::time::Duration;
 use awa_core::doctor::{Finding, Report, Severity};
 use awa_core::ring::{RingKind, RotationPolicy};
 use awa_core::store::{BatchLimit, ClaimRequest, Consumer, Maintainer, Operator, Producer, RetentionPolicy};
-use awa_core::{
-    AttemptEnd, ClaimedJob, Closure, InstanceId, JobKind, JsonText, NewJob, Nonce, QueueName, RunAt,
-};
+use awa_core::{AttemptEnd, ClaimedJob, Closure, InstanceId, JobKind, JsonText, NewJob, Nonce, QueueName, RunAt};
 use awa_store_sqlx::{DoctorOptions, SqlxStore};
 use awa_tests::postgres::FreshStore;
 use sqlx::AssertSqlSafe;
@@ -162,7 +160,10 @@ async fn work_that_waits_for_nobody_is_counted() {
     fresh.clock.advance(Duration::from_mins(2));
     let report = doctor(store).await;
     let deferred = finding(&report, "deferred jobs");
-    assert!(deferred.severity == Severity::Warning && deferred.what.contains("2 are due, the first for 119 s"), "{deferred}");
+    assert!(
+        deferred.severity == Severity::Warning && deferred.what.contains("2 are due, the first for 119 s"),
+        "{deferred}"
+    );
     assert!(finding(&report, "lanes").what.contains("1 hints"), "{report}");
     store.promote(10).await.unwrap();
     store.tidy().await.unwrap();
@@ -192,7 +193,8 @@ async fn dead_rows_replication_slots_and_prepared_transactions_are_read() {
     let store = fresh.another_pool(|options| options).await;
     let facts = store.doctor_facts(&options()).await.unwrap();
     assert!(facts.prepared.iter().any(|prepared| prepared.gid == gid), "{facts:?}");
-    let dead = facts.dead_rows.iter().find(|table| table.table == "ready_entries_0").expect("a rolled-back row is dead");
+    let dead =
+        facts.dead_rows.iter().find(|table| table.table == "ready_entries_0").expect("a rolled-back row is dead");
     assert!(dead.is_ring && dead.dead == 1, "{dead:?}");
     assert!(facts.sequences.iter().any(|sequence| sequence.name == "job_id_seq" && sequence.max == i64::MAX));
     run(&store, &format!("ROLLBACK PREPARED '{gid}'")).await;

@@ -71,9 +71,8 @@ impl PgStore {
         facts.dead_rows = read(session.as_mut(), fixed, "doctor/dead_rows", &limit, dead_rows).await?;
         facts.sequences = read(session.as_mut(), fixed, "doctor/sequences", &[], sequence).await?;
         let SchemaFacts::Fits { server, .. } = &mut facts.schema else { return Ok(facts) };
-        let cluster = read(session.as_mut(), fixed, "doctor/cluster", &[], |row| {
-            Ok((row.bool(0)?, row.text(1)?.to_owned()))
-        });
+        let cluster =
+            read(session.as_mut(), fixed, "doctor/cluster", &[], |row| Ok((row.bool(0)?, row.text(1)?.to_owned())));
         for (is_foreign, version) in cluster.await? {
             facts.is_foreign_cluster = is_foreign;
             *server = version;
@@ -105,8 +104,7 @@ impl PgStore {
         let lost = |error: PgError| error.into_store_error(OPERATION);
         let stored = StoredRing::read(session, sql, &self.clock, ring, OPERATION).await?;
         let policy = if ring == RingKind::Queue { options.queue_rotation } else { options.claim_rotation };
-        let rotation =
-            stored.try_view().map(|view| (view.ledger(), ring::rotate(&view, &policy, &stored.open_slot())));
+        let rotation = stored.try_view().map(|view| (view.ledger(), ring::rotate(&view, &policy, &stored.open_slot())));
         // To find rows that wait, cursors are moved over cancelled ones; the doctor takes that back.
         let mut transaction = Transaction::begin(session, &TransactionLimits::default()).await.map_err(lost)?;
         let plan = match ring {
@@ -229,11 +227,7 @@ fn snapshot(row: &Row) -> Result<SnapshotFacts, DecodeError> {
 }
 
 fn prepared(row: &Row) -> Result<PreparedFacts, DecodeError> {
-    Ok(PreparedFacts {
-        gid: row.text(0)?.to_owned(),
-        database: row.text(1)?.to_owned(),
-        age: length_of(row.i64(2)?),
-    })
+    Ok(PreparedFacts { gid: row.text(0)?.to_owned(), database: row.text(1)?.to_owned(), age: length_of(row.i64(2)?) })
 }
 
 fn replication_slot(row: &Row) -> Result<ReplicationSlotFacts, DecodeError> {
