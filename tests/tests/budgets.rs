@@ -214,3 +214,43 @@ async fn a_job_costs_no_more_log_than_budgeted() {
         assert!(each <= budget, "batches of {batch}: {each} bytes of log per job are more than {budget}");
     }
 }
+
+#[tokio::test]
+async fn ending_an_attempt_costs_the_same_beside_a_large_transaction() {
+    let bench = Bench::new().await;
+    let mut touched = Vec::new();
+    for backlog in [1_000, 50_000] {
+        // One transaction appends all of it, so that all rows share their transaction number.
+        bench.store.enqueue(&bench.jobs(backlog)).await.unwrap();
+        let jobs = bench.claim(200, 4).await;
+        assert_eq!(jobs.len(), 200);
+        let column = |of: &dyn Fn(&awa_core::attempt::Receipt) -> i64| {
+            let values: Vec<_> = jobs[..100].iter().map(|job| of(&job.receipt).to_string()).collect();
+            values.join(",")
+        };
+        let end = format!(
+            "EXPLAIN (ANALYZE, BUFFERS) SELECT * FROM awa.end_attempts(
+                 ARRAY[{}]::smallint[], ARRAY[{}]::bigint[], ARRAY[{}]::bigint[], array_fill(4::smallint, ARRAY[100]),
+                 array_fill('dead'::text, ARRAY[100]), array_fill(NULL::bigint, ARRAY[100]),
+                 array_fill('boom'::text, ARRAY[100]), array_fill(NULL::json, ARRAY[100]))",
+            column(&|receipt| i64::from(receipt.claim_slot.0)),
+            column(&|receipt| receipt.nonce.0),
+            column(&|receipt| receipt.id.get()),
+        );
+        // The first call in a connection also reads the catalog.
+        for _ in 0..2 {
+            let plan = sqlx::query(AssertSqlSafe(end.as_str())).fetch_all(bench.store.pool()).await.unwrap();
+            let lines = plan.iter().map(|row| row.get::<String, _>(0));
+            let buffers =
+                lines.into_iter().find_map(|line| line.split_once("shared hit=").map(|(_, rest)| rest.to_owned()));
+            let hits: String = buffers.unwrap().chars().take_while(char::is_ascii_digit).collect();
+            touched.push(hits.parse::<i64>().unwrap());
+        }
+        let rest: Vec<_> =
+            jobs[100..].iter().map(|job| Closure { receipt: job.receipt, end: AttemptEnd::Complete }).collect();
+        bench.store.close(&rest).await.unwrap();
+        while !bench.claim(1_000, 5).await.is_empty() {}
+    }
+    println!("buffers touched by 100 failures beside 1,000 and 50,000 jobs of one transaction: {touched:?}");
+    assert!(touched[2] < touched[0] * 2, "{touched:?}");
+}
