@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::env;
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 use awa_core::{StoreError, StoreErrorKind};
 use awa_pg::SchemaName;
@@ -16,6 +17,9 @@ use crate::failure::Failure;
 const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
 /// The variables of libpq that say where a database is; one of them suffices to go by them.
 const PG_VARIABLES: [&str; 5] = ["PGHOST", "PGHOSTADDR", "PGPORT", "PGUSER", "PGDATABASE"];
+
+/// How long to wait for a connection: for a person who waits, and a server that is asleep.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Where the database is.
 #[derive(Args, Debug)]
@@ -90,7 +94,8 @@ impl DatabaseUrl {
 
     /// Connects to `schema`, with at most so many connections.
     pub(crate) async fn open(&self, schema: SchemaName, connections: u32) -> Result<SqlxStore, Failure> {
-        SqlxStore::options().schema(schema).max_connections(connections).connect(&self.0).await.map_err(connecting)
+        let options = SqlxStore::options().schema(schema).max_connections(connections).acquire_timeout(PATIENCE);
+        options.connect(&self.0).await.map_err(connecting)
     }
 
     fn checked(&self) -> Result<&Self, Failure> {
@@ -118,18 +123,12 @@ impl fmt::Debug for DatabaseUrl {
 
 /// A failure on the way to a ready store, with what helps.
 fn connecting(error: StoreError) -> Failure {
-    let hint = match error.kind() {
-        StoreErrorKind::Unavailable => {
-            Some("check that the server runs and that --database-url or DATABASE_URL is right")
-        }
-        StoreErrorKind::Denied => Some("check the user and the password in --database-url or DATABASE_URL"),
-        _ => None,
-    };
+    let is_unavailable = error.kind() == StoreErrorKind::Unavailable;
     let failure = Failure::from(error);
-    match hint {
-        Some(hint) => failure.with(hint),
-        None => failure,
+    if is_unavailable {
+        return failure.with("the URL is that of --database-url or DATABASE_URL");
     }
+    failure
 }
 
 #[cfg(test)]

@@ -81,7 +81,8 @@ pub(crate) struct DemoArgs {
     workers: u8,
 
     /// At most so many files.
-    #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 20_000)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     max_files: u32,
 
     /// The seed of the transactions' sizes and fates, to run the same demo again.

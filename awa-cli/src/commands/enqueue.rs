@@ -67,7 +67,8 @@ pub(crate) struct EnqueueArgs {
     run_at: Option<Timestamp>,
 
     /// How often the job may be tried.
-    #[arg(long, value_name = "N", default_value = "25", value_parser = parse_max_attempts, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", default_value = "25", allow_negative_numbers = true)]
+    #[arg(value_parser = parse_max_attempts)]
     max_attempts: MaxAttempts,
 
     /// Enqueue the good lines of the file and report the bad ones, instead of refusing the file.

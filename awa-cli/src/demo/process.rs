@@ -1,8 +1,8 @@
 //! A worker of the demo in a process of its own, from the inside.
 //!
 //! It is told the database by the variable `DATABASE_URL`, works until its standard input ends, which also happens when
-//! the demo dies, and stands still from the line `hold` on. It tells on its standard output what it does: one JSON object
-//! per line.
+//! the demo dies, and stands still from the line `hold` on. It tells on its standard output what it does: one JSON
+//! object per line.
 
 use std::io::Write;
 use std::sync::Arc;

@@ -22,7 +22,7 @@ const PRODUCERS: usize = 4;
 /// Transactions that may stay open at a time.
 const MAX_OPEN: usize = 12;
 /// Jobs that may wait: the producers pause beyond it, so that work comes in as long as the demo lasts.
-const BACKLOG: u64 = 2_000;
+const BACKLOG: u64 = 500;
 /// The pause before a producer looks again.
 const PAUSE: Duration = Duration::from_millis(5);
 /// How long a transaction stays open that rolls back.

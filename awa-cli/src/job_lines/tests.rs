@@ -146,7 +146,9 @@ proptest::proptest! {
         lines in proptest::collection::vec("[^\r\n\u{feff}]{0,40}", 0..20),
     ) {
         let text = lines.join("\n");
-        let filled: Vec<u64> = (1..).zip(&lines).filter(|(_, line)| !line.trim_ascii().is_empty()).map(|(n, _)| n).collect();
+        let numbered = (1..).zip(&lines);
+        let filled: Vec<u64> =
+            numbered.filter(|(_, line)| !line.trim_ascii().is_empty()).map(|(number, _)| number).collect();
         let read: Vec<u64> = read(&text)
             .iter()
             .map(|line| line.as_ref().map_or_else(|bad| bad.line, |job| job.line))
