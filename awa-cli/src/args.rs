@@ -64,6 +64,10 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:\n  awa repair\n  awa repair --json")]
     Repair,
 
+    /// Say why there is no way back to the receipt tables of before the rings.
+    #[command(hide = true)]
+    Downgrade,
+
     /// Enqueue one job, or a file of them.
     Enqueue(EnqueueArgs),
 

@@ -1,6 +1,7 @@
 //! The commands, each in its own file.
 
 pub(crate) mod doctor;
+mod downgrade;
 pub(crate) mod enqueue;
 pub(crate) mod jobs;
 mod migrate;
@@ -25,6 +26,7 @@ pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
             Command::Demo(args) => demo::run(&connection, &args, format).await,
             Command::Migrate => migrate::run(&connection, format).await,
             Command::Doctor(args) => doctor::run(&connection, &args, format).await,
+            Command::Downgrade => downgrade::run(&connection).await,
             Command::Repair => repair::run(&connection, format).await,
             Command::Enqueue(args) => enqueue::run(&connection, &args, format).await,
             Command::Work(args) => work::run(&connection, args, format).await,

@@ -11,6 +11,7 @@ mod close;
 mod consume;
 mod delegate;
 mod doctor;
+mod downgrade;
 mod drain;
 mod enqueue;
 mod install;
@@ -32,7 +33,7 @@ use tokio::sync::OnceCell;
 pub use clock::Clock;
 pub use doctor::DoctorOptions;
 pub use enqueue::enqueue_on;
-pub use install::Prepared;
+pub use install::{PreRing, Prepared};
 pub use repair::Repaired;
 pub use wakeups::{Listener, ListenerSource, PgWakeups};
 

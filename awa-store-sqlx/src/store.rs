@@ -81,6 +81,15 @@ impl SqlxStore {
         self.core.repair().await
     }
 
+    /// Refuses to turn the rings back into the receipt tables of before them, and says why. Changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// Always, as [`PgStore::downgrade`].
+    pub async fn downgrade(&self) -> Result<std::convert::Infallible, StoreError> {
+        self.core.downgrade().await
+    }
+
     /// Looks at everything that can go wrong and says what to do about it. Changes nothing.
     ///
     /// # Errors

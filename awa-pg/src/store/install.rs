@@ -34,6 +34,19 @@ pub struct Prepared {
     pub migrations: Vec<String>,
     /// How many functions and views were made or replaced.
     pub objects: usize,
+    /// What was taken over from a schema of before the rings.
+    pub pre_ring: Option<PreRing>,
+}
+
+/// Receipts of before the rings that were rewritten into them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PreRing {
+    /// Claims.
+    pub claims: u64,
+    /// Closures.
+    pub closures: u64,
+    /// Claims without a closure, which were closed as rescued.
+    pub closed_as_rescued: u64,
 }
 
 impl fmt::Display for Prepared {
@@ -42,7 +55,13 @@ impl fmt::Display for Prepared {
             return write!(f, "schema {:?} is up to date", self.schema);
         }
         let (migrations, objects) = (self.migrations.len(), self.objects);
-        write!(f, "schema {:?}: {migrations} migrations applied, {objects} functions and views installed", self.schema)
+        write!(f, "schema {:?}: {migrations} migrations applied, {objects} functions and views installed", self.schema)?;
+        let Some(PreRing { claims, closures, closed_as_rescued }) = self.pre_ring else { return Ok(()) };
+        write!(
+            f,
+            ", {claims} claims and {closures} closures of before the rings rewritten, {closed_as_rescued} claims of them \
+             closed as rescued"
+        )
     }
 }
 
@@ -122,7 +141,10 @@ impl PgStore {
 
     async fn install(&self, session: &mut dyn Session, rings: RingSizes) -> Result<Prepared, StoreError> {
         query(session, &self.sql, "install/take_turn", &[]).await?;
-        let (has_schema, has_bookkeeping) = look(session, &self.sql, PREPARE).await?;
+        let Looked { has_schema, has_bookkeeping, has_pre_ring } = look(session, &self.sql, PREPARE).await?;
+        if has_pre_ring {
+            batch(session, &self.sql.statement("install/set_pre_ring_aside").text).await?;
+        }
         if !has_schema {
             batch(session, &self.sql.statement("install/create_schema").text).await?;
         }
@@ -132,6 +154,7 @@ impl PgStore {
         let found = find(session, &self.sql, PREPARE).await?;
         let sql = Sql::new(self.sql.schema(), found.as_ref().map_or(rings, |found| found.rings));
         let migrations = migrate(session, &sql).await?;
+        let pre_ring = if has_pre_ring { rewrite_pre_ring(session, &sql).await? } else { None };
         let objects = replace_objects(session, &sql).await?;
         if !migrations.is_empty() || objects > 0 {
             let rings = sql.rings();
@@ -145,7 +168,7 @@ impl PgStore {
             ];
             query(session, &sql, "install/record_installation", &params).await?;
         }
-        Ok(Prepared { schema: sql.schema().as_str().to_owned(), created: !has_schema, migrations, objects })
+        Ok(Prepared { schema: sql.schema().as_str().to_owned(), created: !has_schema, migrations, objects, pre_ring })
     }
 }
 
@@ -183,26 +206,35 @@ impl Installation {
     }
 }
 
-/// Whether the schema and its bookkeeping exist; refuses a schema whose upgrade would lose rows.
-async fn look(session: &mut dyn Session, sql: &Sql, operation: &'static str) -> Result<(bool, bool), StoreError> {
+/// What is there before anything is done.
+struct Looked {
+    has_schema: bool,
+    has_bookkeeping: bool,
+    /// Receipt tables of before the rings.
+    has_pre_ring: bool,
+}
+
+async fn look(session: &mut dyn Session, sql: &Sql, operation: &'static str) -> Result<Looked, StoreError> {
     let rows = session
         .query(sql.statement("install/has_schema"), &[])
         .await
         .map_err(|error| error.into_store_error(operation))?;
     let row = only_row(operation, &rows)?;
-    let read = || Ok((row.bool(0)?, row.bool(1)?, row.bool(2)?));
-    let (has_schema, has_bookkeeping, has_legacy) = read().map_err(undecodable(operation))?;
-    if has_legacy && !has_bookkeeping {
-        return Err(not_ready(
-            operation,
-            format!(
-                "schema {:?} holds the receipt tables of before the rings; this version cannot upgrade it, \
-                 use another schema",
-                sql.schema().as_str()
-            ),
-        ));
-    }
-    Ok((has_schema, has_bookkeeping))
+    let read = || Ok(Looked { has_schema: row.bool(0)?, has_bookkeeping: row.bool(1)?, has_pre_ring: row.bool(2)? });
+    read().map_err(undecodable(operation))
+}
+
+/// Moves the receipts of before the rings into the tables that the migrations made.
+async fn rewrite_pre_ring(session: &mut dyn Session, sql: &Sql) -> Result<Option<PreRing>, StoreError> {
+    batch(session, &sql.statement("install/rewrite_pre_ring").text).await?;
+    let rows = query(session, sql, "install/pre_ring_counts", &[]).await?;
+    let counts = only_row(PREPARE, &rows)?.opt_text(0).map_err(undecodable(PREPARE))?;
+    let Some(counts) = counts else { return Ok(None) };
+    let counts: Vec<u64> = counts.split(' ').filter_map(|count| count.parse().ok()).collect();
+    let [claims, closures, closed_as_rescued] = counts[..] else {
+        return Err(StoreError::new(StoreErrorKind::Internal, PREPARE, "the counts of the rewritten receipts are missing"));
+    };
+    Ok(Some(PreRing { claims, closures, closed_as_rescued }))
 }
 
 async fn find(
@@ -210,7 +242,7 @@ async fn find(
     sql: &Sql,
     operation: &'static str,
 ) -> Result<Option<Installation>, StoreError> {
-    if !look(session, sql, operation).await?.1 {
+    if !look(session, sql, operation).await?.has_bookkeeping {
         return Ok(None);
     }
     let rows = session
@@ -245,7 +277,7 @@ async fn migrate(session: &mut dyn Session, sql: &Sql) -> Result<Vec<String>, St
                 ));
             }
             None => {
-                batch(session, &migration.text).await?;
+                session.batch(&migration.text).await.map_err(|error| collision(error, sql))?;
                 let params =
                     [Param::I32(version), Param::Text(migration.title.into()), Param::Text(hash.into())];
                 query(session, sql, "install/record_migration", &params).await?;
@@ -283,6 +315,21 @@ async fn replace_objects(session: &mut dyn Session, sql: &Sql) -> Result<usize, 
         query(session, sql, "install/record_objects", &params).await?;
     }
     Ok(changed.len())
+}
+
+/// A migration that failed, told as what it usually is when a name is taken: a schema of somebody else, or of a version
+/// that this one cannot upgrade.
+fn collision(error: PgError, sql: &Sql) -> StoreError {
+    const DUPLICATE_TABLE: &str = "42P07";
+    if error.sqlstate() != Some(DUPLICATE_TABLE) {
+        return error.into_store_error(PREPARE);
+    }
+    let (schema, taken) = (sql.schema().as_str(), error.message().to_owned());
+    let problem = format!(
+        "schema {schema:?} holds tables that are not of this version ({taken}), and of older versions only the receipt \
+         tables can be upgraded; use another schema, nothing was changed"
+    );
+    not_ready(PREPARE, problem).with_source(error)
 }
 
 fn newest(sql: &Sql) -> i32 {
