@@ -103,7 +103,7 @@ pub(crate) struct ActedShape {
     pub(crate) done: bool,
     /// Where the job was before, or is when that is the reason of a refusal.
     pub(crate) state: Option<JobState>,
-    /// `not_found`, `wrong_state` or `contended`.
+    /// `not_found`, `wrong_state`, `key_taken` or `contended`.
     pub(crate) refused: Option<&'static str>,
 }
 
@@ -115,6 +115,7 @@ impl ActedShape {
             Acted::Refused(Refusal::NotFound) => (false, None, Some("not_found")),
             Acted::Refused(Refusal::WrongState(state)) => (false, Some(state), Some("wrong_state")),
             Acted::Refused(Refusal::Contended) => (false, None, Some("contended")),
+            Acted::Refused(Refusal::KeyTaken(_)) => (false, Some(JobState::Dead), Some("key_taken")),
             // Answers that a later core adds are refusals until this program knows better.
             _ => (false, None, Some("unknown")),
         };

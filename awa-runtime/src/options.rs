@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use awa_core::job::MaxAttempts;
+use awa_core::unique::{KeyStates, OnConflict, Unique, UniqueBy};
 use awa_core::{BadInput, JobKind, JsonText, NewJob, Priority, QueueName, RunAt, Timestamp};
 use serde::Serialize;
 
@@ -15,6 +16,9 @@ pub struct EnqueueOptions {
     max_attempts: Option<i64>,
     start: Start,
     metadata: Option<Result<JsonText, BadInput>>,
+    unique: Option<UniqueBy>,
+    unique_states: KeyStates,
+    on_conflict: OnConflict,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -65,6 +69,28 @@ impl EnqueueOptions {
     #[must_use]
     pub fn metadata(mut self, document: &impl Serialize) -> Self {
         self.metadata = Some(JsonText::of("metadata", document));
+        self
+    }
+
+    /// Lets the job exist only once: while another job with equal parts has not ended, it is not stored, and the answer names
+    /// the other one. The parts are those of the job with all its options.
+    #[must_use]
+    pub fn unique(mut self, by: UniqueBy) -> Self {
+        self.unique = Some(by);
+        self
+    }
+
+    /// Lets a unique job hold its key in these states, by default until it ends.
+    #[must_use]
+    pub fn unique_while(mut self, states: KeyStates) -> Self {
+        self.unique_states = states;
+        self
+    }
+
+    /// Says what becomes of a unique job whose key another holds; by default it is skipped.
+    #[must_use]
+    pub fn on_conflict(mut self, on_conflict: OnConflict) -> Self {
+        self.on_conflict = on_conflict;
         self
     }
 }
@@ -123,6 +149,27 @@ impl<J: Job> WithOptions<J> {
         self.options = self.options.metadata(document);
         self
     }
+
+    /// See [`EnqueueOptions::unique`].
+    #[must_use]
+    pub fn unique(mut self, by: UniqueBy) -> Self {
+        self.options = self.options.unique(by);
+        self
+    }
+
+    /// See [`EnqueueOptions::unique_while`].
+    #[must_use]
+    pub fn unique_while(mut self, states: KeyStates) -> Self {
+        self.options = self.options.unique_while(states);
+        self
+    }
+
+    /// See [`EnqueueOptions::on_conflict`].
+    #[must_use]
+    pub fn on_conflict(mut self, on_conflict: OnConflict) -> Self {
+        self.options = self.options.on_conflict(on_conflict);
+        self
+    }
 }
 
 /// What can be enqueued: a typed job, plain or [with options](Job::with), or a [`NewJob`] made by hand.
@@ -169,8 +216,15 @@ pub fn new_job<J: Job>(job: &J, options: &EnqueueOptions) -> Result<NewJob, BadI
             Start::At(at) => RunAt::at(at)?,
             Start::After(delay) => RunAt::after(delay)?,
         });
-    Ok(match options.metadata.clone().transpose()? {
+    let new = match options.metadata.clone().transpose()? {
         Some(metadata) => new.with_metadata(metadata),
+        None => new,
+    };
+    Ok(match &options.unique {
+        Some(by) => {
+            let key = by.key_of(&new)?;
+            new.with_unique(Unique { key, states: options.unique_states, on_conflict: options.on_conflict })
+        }
         None => new,
     })
 }
@@ -214,6 +268,17 @@ mod tests {
     }
 
     #[test]
+    fn a_unique_job_has_the_key_of_what_it_is_with_all_options() {
+        let by = UniqueBy::kind().and_queue().and_args();
+        let with = plain().with().unique(by.clone()).queue("other").on_conflict(OnConflict::Error);
+        let job = with.unique_while(KeyStates::UNTIL_CLAIMED).into_new_job().unwrap();
+        let key = by.key_of(&plain().with().queue("other").into_new_job().unwrap()).unwrap();
+        let expected = Unique::new(key).while_in(KeyStates::UNTIL_CLAIMED).on_conflict(OnConflict::Error);
+        assert_eq!(job.unique(), Some(&expected));
+        assert_eq!(plain().into_new_job().unwrap().unique(), None);
+    }
+
+    #[test]
     fn a_bad_option_is_refused_with_its_field() {
         let field = |with: WithOptions<Plain>| with.into_new_job().unwrap_err().field;
         assert_eq!(field(plain().with().queue("no spaces")), "queue");
@@ -221,6 +286,7 @@ mod tests {
         assert_eq!(field(plain().with().max_attempts(0)), "max_attempts");
         assert_eq!(field(plain().with().delay(Duration::MAX)), "run_at");
         assert_eq!(field(plain().with().metadata(&"\0")), "metadata");
+        assert_eq!(field(plain().with().unique(UniqueBy::text(""))), "unique");
         assert_eq!(Plain { text: "\0".into() }.into_new_job().unwrap_err().field, "args");
     }
 }

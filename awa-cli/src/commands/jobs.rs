@@ -45,7 +45,7 @@ Examples:
 
 Exits with 1 when a job could not be cancelled, and says why for each.
 JSON: {\"jobs\":[{\"id\":4711,\"done\":true,\"state\":\"ready\",\"refused\":null}]}, state before; refused is not_found,
-wrong_state (of state) or contended.")]
+wrong_state (of state) or contended; of a retry also key_taken: another job holds its unique key.")]
     Cancel {
         /// The jobs.
         #[arg(required = true, value_name = "ID", value_parser = parse_id)]
@@ -255,6 +255,7 @@ fn sentence(job: &ActedShape, done: &str) -> String {
         None => format!("job {}: {done} (was {state})", job.id),
         Some("not_found") => format!("job {}: not found, or its history is no longer kept", job.id),
         Some("wrong_state") => format!("job {}: not {done}, because it is {state}", job.id),
+        Some("key_taken") => format!("job {}: not {done}, because another job holds its unique key", job.id),
         Some(_) => format!("job {}: not {done}, because somebody else is changing it; ask again", job.id),
     }
 }
