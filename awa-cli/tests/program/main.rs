@@ -3,5 +3,6 @@
 mod awa;
 mod bad_input;
 mod demo;
+mod doctor;
 mod round_trip;
 mod usage;
