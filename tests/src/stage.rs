@@ -7,10 +7,12 @@ use std::time::Duration;
 use awa_core::retry::RetryPolicy;
 use awa_core::ring::{RingKind, RotationPolicy};
 use awa_core::store::{
-    BatchLimit, ClaimRequest, Claimed, Consumer, Drained, Maintainer, Producer, PruneReport, RescueRequest, RetentionPolicy,
-    Rotated,
+    BatchLimit, ClaimRequest, Claimed, Consumer, Drained, Maintainer, Producer, PruneReport, RescueRequest,
+    RetentionPolicy, Rotated,
 };
-use awa_core::{AttemptEnd, ClaimedJob, Closure, ClosureAnswer, InstanceId, JobId, JobKind, JsonText, NewJob, Nonce, QueueName};
+use awa_core::{
+    AttemptEnd, ClaimedJob, Closure, ClosureAnswer, InstanceId, JobId, JobKind, JsonText, NewJob, Nonce, QueueName,
+};
 use awa_store_sqlx::{Clock, RingSizes, SqlxStore};
 use sqlx::{AssertSqlSafe, Connection, PgConnection, Row};
 

@@ -36,7 +36,8 @@ impl Case {
         let rows = rows(&xids);
         let candidates: Vec<RowKey> =
             rows.into_iter().filter(|row| snapshot.sees(row.xid) && !frontier.passed(*row)).collect();
-        let stop = if candidates.is_empty() || seed.one_in(3) { Stop::Exhausted } else { Stop::At(*seed.pick(&candidates)) };
+        let stop =
+            if candidates.is_empty() || seed.one_in(3) { Stop::Exhausted } else { Stop::At(*seed.pick(&candidates)) };
         Self { frontier, snapshot, stop, xids }
     }
 }
@@ -105,7 +106,8 @@ async fn after_in_sql(connection: &mut PgConnection, case: &Case) -> Frontier {
     let jobs = row.get::<Option<Vec<i64>>, _>(2).unwrap_or_default();
     assert_eq!(xids.len(), jobs.len());
     let parts = xids.iter().zip(jobs).map(|(xid, job)| RowKey::new(Xid(xid.parse().unwrap()), JobId(job))).collect();
-    Frontier::from_stored(row.get::<String, _>(0).parse().unwrap(), parts).expect("SQL stores frontiers that make sense")
+    Frontier::from_stored(row.get::<String, _>(0).parse().unwrap(), parts)
+        .expect("SQL stores frontiers that make sense")
 }
 
 async fn passed_in_sql(connection: &mut PgConnection, frontier: &Frontier, rows: &[RowKey]) -> Vec<bool> {
@@ -140,7 +142,8 @@ async fn sql_and_core_agree_on_where_to_look_what_is_passed_and_how_a_frontier_m
             assert_eq!(passed_in_sql(&mut connection, frontier, &rows).await, expected, "{frontier:?} passed, {label}");
         }
     }
-    let nothing: bool = sqlx::query("SELECT awa.is_passed(NULL, NULL, NULL, '5', 1)").fetch_one(&mut connection).await.unwrap().get(0);
+    let nothing: bool =
+        sqlx::query("SELECT awa.is_passed(NULL, NULL, NULL, '5', 1)").fetch_one(&mut connection).await.unwrap().get(0);
     assert!(!nothing, "a lane that nobody has looked at has passed nothing");
 }
 
@@ -160,12 +163,19 @@ async fn a_claim_may_stop_at_the_last_transaction_of_an_epoch() {
         assert!(after.passed(stop) && !after.passed(RowKey::new(Xid(last), JobId(8))));
         assert!(!after.passed(first) && !after.passed(real));
         // What is left comes again, in order: the rest of the stop, and the first transaction of the next epoch.
-        let rest = Case { frontier: after, snapshot: Snapshot::of(Xid(last + 9), [], None), stop: Stop::Exhausted, xids: Vec::new() };
-        let pieces = pieces_in_sql(&mut connection, &rest).await;
-        let covered = |row: RowKey| {
-            pieces.iter().any(|(lo, job, hi)| (*lo, *job) < (row.xid.0, row.job.0) && row.xid.0 < *hi)
+        let rest = Case {
+            frontier: after,
+            snapshot: Snapshot::of(Xid(last + 9), [], None),
+            stop: Stop::Exhausted,
+            xids: Vec::new(),
         };
-        assert!(covered(first) && covered(real) && covered(RowKey::new(Xid(last), JobId(8))) && !covered(stop), "{pieces:?}");
+        let pieces = pieces_in_sql(&mut connection, &rest).await;
+        let covered =
+            |row: RowKey| pieces.iter().any(|(lo, job, hi)| (*lo, *job) < (row.xid.0, row.job.0) && row.xid.0 < *hi);
+        assert!(
+            covered(first) && covered(real) && covered(RowKey::new(Xid(last), JobId(8))) && !covered(stop),
+            "{pieces:?}"
+        );
     }
 }
 
@@ -206,7 +216,8 @@ async fn the_own_snapshot_is_the_current_one_with_the_own_transaction_running() 
                 *is_open = !*is_open;
             }
         }
-        let sql = "SELECT pg_current_snapshot()::text, pg_current_xact_id_if_assigned()::text, awa.own_snapshot()::text";
+        let sql =
+            "SELECT pg_current_snapshot()::text, pg_current_xact_id_if_assigned()::text, awa.own_snapshot()::text";
         let row = sqlx::query(sql).fetch_one(&mut me).await.unwrap();
         let current: Snapshot = row.get::<String, _>(0).parse().unwrap();
         let own = row.get::<Option<String>, _>(1).map(|xid| Xid(xid.parse().unwrap()));

@@ -90,7 +90,8 @@ async fn a_claim_of_no_jobs_passes_none() {
     let jobs = stage.enqueue(3).await;
     stage.store().cancel(&jobs[..1], &ErrorText::new("no")).await.unwrap();
     let mut other = stage.connect().await;
-    for (max, bytes) in [("0", "1000"), ("-1", "1000"), ("NULL", "1000"), ("1024", "1000"), ("10", "0"), ("10", "NULL")] {
+    for (max, bytes) in [("0", "1000"), ("-1", "1000"), ("NULL", "1000"), ("1024", "1000"), ("10", "0"), ("10", "NULL")]
+    {
         let claim = format!("SELECT count(*) FROM awa.claim_jobs('races', 7, 7, {max}, {bytes})");
         let error = try_run(&mut other, &claim).await.expect_err(&claim);
         assert_eq!(sqlstate(&error), "AW003", "{claim}");
@@ -165,7 +166,10 @@ async fn many_workers_open_one_new_queue_at_once() {
         for worker in opening {
             connections.push(worker.await.unwrap().unwrap_or_else(|error| panic!("round {round}: {error}")));
         }
-        assert_eq!(stage.number(&format!("SELECT count(*) FROM awa.queue_lanes WHERE queue = 'fleet.{round}'")).await, 4);
+        assert_eq!(
+            stage.number(&format!("SELECT count(*) FROM awa.queue_lanes WHERE queue = 'fleet.{round}'")).await,
+            4
+        );
     }
 }
 
@@ -357,7 +361,8 @@ async fn a_clock_that_was_set_back_does_not_stop_aging_claims() {
     let stage = Stage::new().await;
     stage.enqueue(1).await;
     let mut session = stage.connect().await;
-    let claim = "SELECT unnest(c.job_ids)::text FROM awa.claim_jobs('races', 7, 7, 9, 1000, NULL, 1000, '2001-01-01') AS c";
+    let claim =
+        "SELECT unnest(c.job_ids)::text FROM awa.claim_jobs('races', 7, 7, 9, 1000, NULL, 1000, '2001-01-01') AS c";
     assert_eq!(texts(&mut session, claim).await.len(), 1);
 }
 

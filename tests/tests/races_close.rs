@@ -288,7 +288,10 @@ async fn rescuers_a_cancel_and_the_worker_at_once_end_an_attempt_once() {
             let by_rescue = rescued.iter().filter(|attempt| attempt.job == *id).count();
             let cancel = index.checked_sub(JOBS / 4).map(|at| acted[at]);
             let running = usize::from(cancel == Some(Acted::Done { from: JobState::Running }));
-            assert!(completed + by_rescue + running <= 1, "round {round}, job {id}: {completed} {by_rescue} {cancel:?}");
+            assert!(
+                completed + by_rescue + running <= 1,
+                "round {round}, job {id}: {completed} {by_rescue} {cancel:?}"
+            );
             assert_eq!(places[id].len(), 1, "round {round}, job {id} is in {:?}", places[id]);
         }
         // What is left (contended on all sides) is ended by the next pass.
