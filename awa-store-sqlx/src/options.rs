@@ -8,7 +8,9 @@ use awa_pg::sql::RingSizes;
 use awa_pg::store::Clock;
 use awa_pg::{PgError, SchemaName};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::{Connection, PgConnection};
 
+use crate::error::reported;
 use crate::store::SqlxStore;
 
 /// How a [`SqlxStore`] is opened. Made by [`SqlxStore::options`].
@@ -96,16 +98,27 @@ impl SqlxStoreOptions {
     pub async fn connect(self, url: &str) -> Result<SqlxStore, StoreError> {
         let connect = parse(url)?;
         let listen = self.listen_url.as_deref().map_or_else(|| Ok(connect.clone()), parse)?;
+        self.try_once(&connect).await.map_err(|error| error.into_store_error("connect"))?;
         // The ping before each use would cost every hot call a second round trip; a connection that broke while idle
         // fails once, as unavailable, and the caller tries again.
         let pool = PgPoolOptions::new()
             .max_connections(self.max_connections)
             .acquire_timeout(self.acquire_timeout)
             .test_before_acquire(false)
-            .connect_with(connect)
-            .await
-            .map_err(|error| crate::error::reported(error).into_store_error("connect"))?;
+            .connect_lazy_with(connect);
         Ok(SqlxStore::assemble(pool, listen, self))
+    }
+}
+
+impl SqlxStoreOptions {
+    /// One attempt to connect, outside the pool: a pool tries again until its time is over, and then says only that no
+    /// connection became free.
+    async fn try_once(&self, connect: &PgConnectOptions) -> Result<(), PgError> {
+        let attempt = tokio::time::timeout(self.acquire_timeout, PgConnection::connect_with(connect)).await;
+        let connection = attempt
+            .map_err(|_| PgError::connection_lost(format!("no answer within {:?}", self.acquire_timeout)))?
+            .map_err(reported)?;
+        connection.close().await.map_err(reported)
     }
 }
 
