@@ -123,6 +123,20 @@ async fn each_slot_in_use_tells_why_it_is_kept() {
 }
 
 #[tokio::test]
+async fn looking_for_waiting_rows_behind_cancelled_ones_leaves_no_trace() {
+    let fresh = FreshStore::with_server_clock().await;
+    let store = &fresh.store;
+    store.open_queue(&queue()).await.unwrap();
+    let ids = store.enqueue(&[job()]).await.unwrap();
+    store.cancel(&[ids[0].id()], &awa_core::attempt::ErrorText::new("no")).await.unwrap();
+    store.rotate(RingKind::Queue, &AT_ONCE).await.unwrap();
+    let report = doctor(store).await;
+    assert!(report.findings.iter().all(|finding| !finding.what.contains("waiting to be claimed")), "{report}");
+    run(store, "SELECT 1 / (count(*) = 0)::integer FROM awa.ready_claim_attempt_batches").await;
+    assert_eq!(store.drain().await.unwrap().slots.len(), 1, "the tick does it");
+}
+
+#[tokio::test]
 async fn a_writer_in_a_sealed_slot_is_told_with_the_transaction_that_is_open() {
     let fresh = FreshStore::with_server_clock().await;
     let store = &fresh.store;
