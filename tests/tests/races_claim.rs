@@ -384,3 +384,60 @@ async fn aged_jobs_keep_the_priority_they_were_enqueued_with() {
     let priorities: Vec<i16> = rows.fetch_all(&mut session).await.unwrap().iter().map(|row| row.get(0)).collect();
     assert_eq!(priorities, [1, 4]);
 }
+
+/// `enqueue_jobs` may be called from any language. A job that was given both a moment and a delay was stored nowhere, and
+/// its id was returned.
+#[tokio::test]
+async fn enqueue_in_sql_stores_every_job_whose_id_it_returns() {
+    let stage = Stage::new().await;
+    let mut sql = stage.connect().await;
+    let times = ["NULL", "'2001-01-01'", "'2101-01-01'"];
+    let delays = ["NULL", "-5", "0", "3600000000"];
+    let mut count = 0;
+    for at in times {
+        for delay in delays {
+            let enqueue = format!(
+                "SELECT unnest(awa.enqueue_jobs('{{races}}', '{{2}}', '{{0}}', NULL, '{{test}}', ARRAY['1'::json, '2'], '{{25}}',
+                 NULL, ARRAY[{at}, NULL]::timestamptz[], ARRAY[{delay}, NULL]::bigint[]))::text"
+            );
+            assert_eq!(texts(&mut sql, &enqueue).await.len(), 2);
+            count += 2;
+            assert_eq!(stage.number("SELECT count(*) FROM awa.jobs").await, count, "moment {at}, delay {delay}");
+        }
+    }
+}
+
+/// What does not fit is refused before anything is stored, and cannot stand in the way of other queues.
+#[tokio::test]
+async fn enqueue_in_sql_refuses_what_does_not_fit() {
+    let stage = Stage::new().await;
+    let mut sql = stage.connect().await;
+    let long = format!("'{{{}}}'", "q".repeat(201));
+    for (queues, priorities, lanes, kinds, budgets) in [
+        ("'{\"\"}'", "'{2}'", "NULL", "'{k}'", "'{25}'"),
+        (long.as_str(), "'{2}'", "NULL", "'{k}'", "'{25}'"),
+        ("'{new}'", "'{0}'", "NULL", "'{k}'", "'{25}'"),
+        ("'{new}'", "'{5}'", "NULL", "'{k}'", "'{25}'"),
+        ("'{NULL}'", "'{2}'", "NULL", "'{k}'", "'{25}'"),
+        ("'{a,b}'", "'{2}'", "'{1,2}'", "'{k}'", "'{25}'"),
+        ("'{races}'", "'{2}'", "'{1,2}'", "'{k}'", "'{25}'"),
+        ("'{races}'", "'{2}'", "'{0,1}'", "'{k}'", "'{25}'"),
+        ("'{races}'", "'{2}'", "'{1}'", "'{k}'", "'{25}'"),
+        ("'{races}'", "'{2}'", "NULL", "'{k,k,k}'", "'{25}'"),
+        ("'{races}'", "'{2}'", "NULL", "'{k}'", "'{25,25,25}'"),
+    ] {
+        let shards = if queues == "'{a,b}'" { "'{0,0}'" } else { "'{0}'" };
+        let enqueue = format!(
+            "SELECT awa.enqueue_jobs({queues}, {priorities}, {shards}, {lanes}, {kinds}, ARRAY['1'::json, '2'], {budgets},
+             NULL, NULL, NULL)"
+        );
+        let error = try_run(&mut sql, &enqueue).await.expect_err(&enqueue);
+        assert_eq!(sqlstate(&error), "AW003", "{enqueue}: {error}");
+    }
+    assert_eq!(stage.number("SELECT count(*) FROM awa.jobs").await, 0);
+    assert_eq!(stage.number("SELECT count(*) FROM awa.lane_hints").await, 0);
+    // Without an index of lanes, all jobs are in the first lane.
+    let all_in_first = "SELECT awa.enqueue_jobs('{races,other}', '{2,2}', '{0,0}', NULL, '{k}', ARRAY['1'::json, '2'], '{25}', NULL, NULL, NULL)";
+    run(&mut sql, all_in_first).await;
+    assert_eq!(stage.claim(5).await.len(), 2);
+}

@@ -1,6 +1,6 @@
 -- Purpose: claims jobs of one queue: the hot path of a worker, one statement in a transaction of its own.
 -- Parameters: queue; claiming instance; nonce of this call; at most so many jobs; stop after the job that reaches so
---   many bytes of arguments; length of the deadline in microseconds or NULL; aging interval in microseconds or NULL (a
+--   many bytes of arguments (at most 128 MB); length of the deadline in microseconds or NULL; aging interval in microseconds or NULL (a
 --   lane whose head has waited that long counts as one priority more urgent, down to 1); the present for tests.
 -- Returns: one row per batch, with parallel arrays over its members, in the order in which they should start
 --   (run_leases and attempts are those of the ready rows, NULL: all 0; metadata NULL: none has any); and always one
@@ -35,7 +35,7 @@ DECLARE
     v_touched   smallint[] := '{}';
     v_claim     record;
     v_left      integer := p_max_jobs;
-    v_bytes     bigint := p_max_bytes;
+    v_bytes     bigint := least(p_max_bytes, 134217728);
     v_now       timestamptz := coalesce(p_now, clock_timestamp());
 BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' OR pg_current_xact_id_if_assigned() IS NOT NULL THEN
@@ -141,11 +141,12 @@ BEGIN
                 END IF;
                 v_left := v_left - v_claim.members;
                 v_bytes := v_bytes - v_claim.bytes;
-                EXIT WHEN v_left <= 0 OR v_bytes <= 0;
+                -- What is left in this slot comes before the next one.
+                more := more OR v_claim.is_full;
+                EXIT WHEN v_claim.is_full;
             END LOOP;
             EXIT WHEN v_left <= 0 OR v_bytes <= 0;
         END LOOP;
-        more := more OR v_left <= 0 OR v_bytes <= 0;
     END IF;
     batch_id := NULL;
     claim_slot := NULL;

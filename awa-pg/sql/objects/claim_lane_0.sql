@@ -3,55 +3,62 @@
 -- Parameters: lane; the snapshot of the claim; at most so many rows; stop after the row that reaches so many bytes of
 --   arguments.
 -- Returns: members, 0 when nothing was there; the batch and the sequence of the cursor row; parallel arrays over the
---   members, in order. run_leases and attempts are NULL when all members are first appends.
+--   members, in order. run_leases and attempts are NULL when all members are first appends. Whether it stopped at a limit:
+--   the caller's, or 64 MB of arguments and metadata.
 -- Locks: ROW EXCLUSIVE on the child of ready_claim_attempt_batches. A stale reader of the cursor gets a unique
 --   violation from the chain's index.
--- Caller: claim_jobs.
+-- Caller: claim_jobs, pass_tombstones_0.
 -- per slot of: queue ring
 CREATE OR REPLACE FUNCTION /*schema*/awa.claim_lane_0/*slot*/(
     p_lane bigint, p_snapshot pg_snapshot, p_limit integer, p_max_bytes bigint,
     OUT members integer, OUT bytes bigint, OUT batch_id bigint, OUT seq bigint, OUT job_ids bigint[],
     OUT run_leases bigint[], OUT attempts smallint[], OUT max_attempts smallint[], OUT created_ats timestamptz[],
-    OUT kinds text[], OUT args json[], OUT metadata json[])
+    OUT kinds text[], OUT args json[], OUT metadata json[], OUT is_full boolean)
 LANGUAGE plpgsql VOLATILE AS $awa$
 DECLARE
     v_cursor  record;
-    v_dead    bigint[];
-    v_dead_at bigint[];
+    -- What one row of the answer may hold together with its metadata; PostgreSQL cannot send more than 1 GB.
+    c_weight  CONSTANT bigint := 67108864;
+    v_has_dead boolean;
+    v_weight  bigint := 0;
     v_probe   record;
     v_part    record;
     v_xids    xid8[];
-    v_is_full boolean := false;
     v_next    record;
 BEGIN
     members := 0;
     bytes := 0;
+    is_full := false;
     SELECT b.seq, b.seen, b.part_xids, b.part_jobs INTO v_cursor
     FROM /*schema*/awa.ready_claim_attempt_batches_0/*slot*/ AS b WHERE b.lane_id = p_lane ORDER BY b.seq DESC LIMIT 1;
-    IF pg_relation_size('/*schema*/awa.ready_tombstones_0/*slot*/') > 0 THEN
-        SELECT array_agg(t.job_id), array_agg(t.run_lease) INTO v_dead, v_dead_at
-        FROM /*schema*/awa.ready_tombstones_0/*slot*/ AS t WHERE t.lane_id = p_lane;
-    END IF;
+    v_has_dead := pg_relation_size('/*schema*/awa.ready_tombstones_0/*slot*/') > 0;
     FOR v_probe IN
         SELECT p.lo, p.lo_job, p.hi
         FROM /*schema*/awa.frontier_probes(
             coalesce(v_cursor.seen, '1:1:'), v_cursor.part_xids, v_cursor.part_jobs, p_snapshot) AS p
     LOOP
-        SELECT count(*)::integer AS members, sum(octet_length(e.args::text)) AS bytes, array_agg(e.xid) AS xids,
+        -- The lengths are summed before anything large is read, so that a batch stops at the row that reaches a limit.
+        SELECT count(*)::integer AS members, max(e.args_total) AS bytes, max(e.total) AS weight, array_agg(e.xid) AS xids,
                array_agg(e.job_id) AS job_ids, array_agg(e.run_lease) AS run_leases, array_agg(e.attempt) AS attempts,
                array_agg(e.max_attempts) AS max_attempts, array_agg(e.created_at) AS created_ats,
                array_agg(e.kind) AS kinds, array_agg(e.args) AS args, array_agg(e.metadata) AS metadata
         INTO v_part
-        FROM (SELECT r.xid, r.job_id, r.run_lease, r.attempt, r.max_attempts, r.created_at, r.kind, r.args, r.metadata
-              FROM /*schema*/awa.ready_entries_0/*slot*/ AS r
-              WHERE r.lane_id = p_lane AND (r.xid, r.job_id) > (v_probe.lo, v_probe.lo_job) AND r.xid < v_probe.hi
-                AND (v_dead IS NULL OR NOT EXISTS (
-                        SELECT FROM unnest(v_dead, v_dead_at) AS d (job, lease)
-                        WHERE d.job = r.job_id AND d.lease = coalesce(r.run_lease, 0)))
-              ORDER BY r.xid, r.job_id LIMIT p_limit - members) AS e;
+        FROM (SELECT t.*, sum(t.length) OVER up_to AS args_total,
+                     sum(t.length + t.more_length) OVER up_to AS total
+              FROM (SELECT r.xid, r.job_id, r.run_lease, r.attempt, r.max_attempts, r.created_at, r.kind, r.args, r.metadata,
+                           octet_length(r.args::text) AS length, coalesce(octet_length(r.metadata::text), 0) AS more_length
+                    FROM /*schema*/awa.ready_entries_0/*slot*/ AS r
+                    WHERE r.lane_id = p_lane AND (r.xid, r.job_id) > (v_probe.lo, v_probe.lo_job) AND r.xid < v_probe.hi
+                      AND (NOT v_has_dead OR NOT /*schema*/awa.is_tombstoned_0/*slot*/(
+                              p_lane, r.job_id, coalesce(r.run_lease, 0)))
+                    ORDER BY r.xid, r.job_id LIMIT p_limit - members) AS t
+              WINDOW up_to AS (ORDER BY t.xid, t.job_id ROWS UNBOUNDED PRECEDING)) AS e
+        WHERE e.args_total - e.length < p_max_bytes - bytes
+          AND e.total - e.length - e.more_length < c_weight - v_weight;
         CONTINUE WHEN v_part.members = 0;
         members := members + v_part.members;
         bytes := bytes + v_part.bytes;
+        v_weight := v_weight + v_part.weight;
         v_xids := v_xids || v_part.xids;
         job_ids := job_ids || v_part.job_ids;
         run_leases := run_leases || v_part.run_leases;
@@ -61,33 +68,16 @@ BEGIN
         kinds := kinds || v_part.kinds;
         args := args || v_part.args;
         metadata := metadata || v_part.metadata;
-        v_is_full := members >= p_limit OR bytes >= p_max_bytes;
-        EXIT WHEN v_is_full;
+        is_full := members >= p_limit OR bytes >= p_max_bytes OR v_weight >= c_weight;
+        EXIT WHEN is_full;
     END LOOP;
-    IF bytes > p_max_bytes AND members > 1 THEN
-        SELECT c.o, c.total INTO v_part
-        FROM (SELECT a.o, sum(octet_length(a.args::text)) OVER (ORDER BY a.o) AS total
-              FROM unnest(args) WITH ORDINALITY AS a (args, o)) AS c
-        WHERE c.total >= p_max_bytes ORDER BY c.o LIMIT 1;
-        members := v_part.o;
-        bytes := v_part.total;
-        v_xids := v_xids[:members];
-        job_ids := job_ids[:members];
-        run_leases := run_leases[:members];
-        attempts := attempts[:members];
-        max_attempts := max_attempts[:members];
-        created_ats := created_ats[:members];
-        kinds := kinds[:members];
-        args := args[:members];
-        metadata := metadata[:members];
-    END IF;
-    IF members = 0 AND v_dead IS NULL THEN
+    IF members = 0 AND NOT v_has_dead THEN
         RETURN;
     END IF;
     SELECT f.seen, f.part_xids, f.part_jobs INTO v_next
     FROM /*schema*/awa.frontier_after(
         coalesce(v_cursor.seen, '1:1:'), v_cursor.part_xids, v_cursor.part_jobs, p_snapshot,
-        CASE WHEN v_is_full THEN v_xids[members] END, CASE WHEN v_is_full THEN job_ids[members] END) AS f;
+        CASE WHEN is_full THEN v_xids[members] END, CASE WHEN is_full THEN job_ids[members] END) AS f;
     seq := coalesce(v_cursor.seq, 0) + 1;
     IF members > 0 THEN
         batch_id := nextval('/*schema*/awa.batch_id_seq');

@@ -15,19 +15,36 @@ RETURNS bigint[] LANGUAGE plpgsql VOLATILE
 SET jit = off SET plan_cache_mode = force_generic_plan AS $awa$
 DECLARE
     v_now   timestamptz := coalesce(p_now, clock_timestamp());
+    v_count integer := cardinality(p_args);
     v_lanes bigint[];
     v_jobs  bigint[] := p_jobs;
     v_due   boolean[];
     v_slot  smallint;
 BEGIN
     PERFORM /*schema*/awa.assert_same_cluster();
+    IF coalesce(cardinality(p_priorities) <> cardinality(p_queues) OR cardinality(p_shards) <> cardinality(p_queues)
+                OR cardinality(p_kinds) NOT IN (1, v_count) OR cardinality(p_max_attempts) NOT IN (1, v_count)
+                OR v_count <> ANY (ARRAY[coalesce(cardinality(p_lane_of_job), v_count),
+                       coalesce(cardinality(p_metadata), v_count), coalesce(cardinality(p_run_at), v_count),
+                       coalesce(cardinality(p_delay_us), v_count), coalesce(cardinality(p_jobs), v_count)])
+                OR 1 > ANY (p_lane_of_job) OR cardinality(p_queues) < ANY (p_lane_of_job), false) THEN
+        RAISE EXCEPTION 'the arrays of % jobs in % lanes do not fit each other', v_count, cardinality(p_queues)
+            USING ERRCODE = 'AW003', HINT = 'each array has an element per job, or one for all where that is allowed';
+    END IF;
     IF v_jobs IS NULL THEN
-        v_jobs := ARRAY(SELECT nextval('/*schema*/awa.job_id_seq') FROM generate_series(1, cardinality(p_args)));
+        v_jobs := ARRAY(SELECT nextval('/*schema*/awa.job_id_seq') FROM generate_series(1, v_count));
     END IF;
     FOR v_lane IN 1..cardinality(p_queues) LOOP
         v_lanes[v_lane] := /*schema*/awa.lane_id(p_queues[v_lane], p_priorities[v_lane], p_shards[v_lane]);
         PERFORM FROM /*schema*/awa.queue_lanes AS l WHERE l.lane_id = v_lanes[v_lane];
         IF NOT FOUND THEN
+            -- A bad hint would keep maintenance from making any lane.
+            IF coalesce(octet_length(p_queues[v_lane]) NOT BETWEEN 1 AND 200 OR p_priorities[v_lane] NOT BETWEEN 1 AND 4
+                        OR p_shards[v_lane] < 0, true) THEN
+                RAISE EXCEPTION 'queue % with priority % and shard % is no lane',
+                        p_queues[v_lane], p_priorities[v_lane], p_shards[v_lane] USING ERRCODE = 'AW003',
+                    HINT = 'a queue has 1 to 200 bytes, a priority is 1 to 4, a shard is at least 0';
+            END IF;
             INSERT INTO /*schema*/awa.lane_hints (lane_id, priority, shard, queue)
             VALUES (v_lanes[v_lane], p_priorities[v_lane], p_shards[v_lane], p_queues[v_lane]);
         END IF;
@@ -35,7 +52,8 @@ BEGIN
     IF p_run_at IS NOT NULL OR p_delay_us IS NOT NULL THEN
         PERFORM /*schema*/awa.defer_new_jobs(p_queues, p_priorities, p_shards, v_jobs, p_lane_of_job, p_kinds, p_args,
             p_max_attempts, p_metadata, p_run_at, p_delay_us, v_now);
-        SELECT array_agg(coalesce(at, v_now) <= v_now AND coalesce(us, 0) <= 0 ORDER BY o) INTO v_due
+        -- The opposite of what defer_new_jobs has stored: each job goes one of the two ways.
+        SELECT array_agg(coalesce(at, v_now + us * interval '1 microsecond', v_now) <= v_now ORDER BY o) INTO v_due
         FROM unnest(v_jobs, p_run_at, p_delay_us) WITH ORDINALITY AS j (job, at, us, o);
         IF NOT true = ANY (v_due) THEN
             RETURN v_jobs;
@@ -44,7 +62,7 @@ BEGIN
     v_slot := /*schema*/awa.enter_ready_slot();
     IF v_due IS NULL THEN
         PERFORM /*schema*/awa.append_ready(v_slot, v_jobs,
-            CASE WHEN p_lane_of_job IS NULL THEN v_lanes
+            CASE WHEN p_lane_of_job IS NULL THEN v_lanes[1:1]
                  ELSE ARRAY(SELECT v_lanes[i] FROM unnest(p_lane_of_job) WITH ORDINALITY AS t (i, o) ORDER BY o) END,
             p_kinds, p_args, p_max_attempts, p_metadata, NULL, NULL, NULL, NULL, v_now);
     ELSE

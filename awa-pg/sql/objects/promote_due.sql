@@ -1,9 +1,11 @@
 -- Purpose: makes due deferred jobs ready: they join the tail of their lanes.
 -- Parameters: at most so many; the present for tests.
--- Returns: how many were promoted. Jobs that somebody else holds are passed over.
+-- Returns: how many were promoted, and whether the call stopped at a limit: its own, or 64 MB of jobs. Jobs that somebody
+--   else holds are passed over.
 -- Locks: the promoted rows of deferred_jobs; ROW EXCLUSIVE on one child of ready_entries.
 -- Caller: Maintainer::promote.
-CREATE OR REPLACE FUNCTION /*schema*/awa.promote_due(p_limit integer, p_now timestamptz DEFAULT NULL) RETURNS integer
+CREATE OR REPLACE FUNCTION /*schema*/awa.promote_due(
+    p_limit integer, p_now timestamptz DEFAULT NULL, OUT jobs integer, OUT more boolean)
 LANGUAGE plpgsql VOLATILE SET jit = off SET enable_seqscan = off AS $awa$
 DECLARE
     v_now timestamptz := coalesce(p_now, clock_timestamp());
@@ -12,10 +14,17 @@ BEGIN
     WITH due AS (
         DELETE FROM /*schema*/awa.deferred_jobs AS d
         WHERE d.job_id = ANY (ARRAY(
-            SELECT f.job_id FROM /*schema*/awa.deferred_jobs AS f WHERE f.run_at <= v_now
-            ORDER BY f.run_at, f.job_id LIMIT p_limit FOR UPDATE SKIP LOCKED))
+            SELECT g.job_id
+            FROM (SELECT f.job_id, sum(f.length) OVER (ORDER BY f.run_at, f.job_id ROWS UNBOUNDED PRECEDING) - f.length AS before
+                  FROM (SELECT h.job_id, h.run_at, octet_length(h.args::text)
+                               + coalesce(octet_length(h.metadata::text), 0) + coalesce(octet_length(h.last_error), 0) AS length
+                        FROM /*schema*/awa.deferred_jobs AS h WHERE h.run_at <= v_now
+                        ORDER BY h.run_at, h.job_id LIMIT p_limit FOR UPDATE SKIP LOCKED) AS f) AS g
+            WHERE g.before < 67108864))
         RETURNING d.*)
-    SELECT count(*)::integer AS jobs, array_agg(d.job_id ORDER BY d.run_at, d.job_id) AS job_ids,
+    SELECT count(*)::integer AS jobs,
+           sum(octet_length(d.args::text) + coalesce(octet_length(d.metadata::text), 0)
+               + coalesce(octet_length(d.last_error), 0)) AS bytes, array_agg(d.job_id ORDER BY d.run_at, d.job_id) AS job_ids,
            array_agg(d.kind ORDER BY d.run_at, d.job_id) AS kinds, array_agg(d.args ORDER BY d.run_at, d.job_id) AS args,
            array_agg(d.max_attempts ORDER BY d.run_at, d.job_id) AS max_attempts,
            array_agg(d.metadata ORDER BY d.run_at, d.job_id) AS metadata,
@@ -32,6 +41,7 @@ BEGIN
             v_due.args, v_due.max_attempts, v_due.metadata, v_due.created_ats, v_due.attempts, v_due.run_leases,
             v_due.errors, v_now);
     END IF;
-    RETURN v_due.jobs;
+    jobs := v_due.jobs;
+    more := v_due.jobs >= p_limit OR coalesce(v_due.bytes >= 67108864, false);
 END
 $awa$;

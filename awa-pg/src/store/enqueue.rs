@@ -6,6 +6,7 @@ use awa_core::error::StoreError;
 use awa_core::id::JobId;
 use awa_core::job::{Enqueued, NewJob, RunAt};
 use awa_core::time::Timestamp;
+use awa_core::unique::OnConflict;
 
 use super::clock::micros_of;
 use super::{Clock, PgStore, only_row, undecodable};
@@ -14,9 +15,11 @@ use crate::sql::Sql;
 use crate::value::{List, Param, types};
 
 const OPERATION: &str = "enqueue";
-/// Jobs of one statement. Larger calls are cut, so that no statement becomes a burden; a call outside the caller's own
-/// transaction is refused above it, because it promises all or none.
+/// Jobs of one statement. Larger calls are cut, so that no statement becomes a burden or grows beyond what PostgreSQL takes
+/// (1 GB).
 const MAX_JOBS_PER_STATEMENT: usize = 10_000;
+/// Bytes of arguments and metadata from which on a statement takes no further job.
+const MAX_BYTES_PER_STATEMENT: usize = 32 << 20;
 
 impl PgStore {
     /// See [`Producer::enqueue`](awa_core::store::Producer::enqueue).
@@ -25,7 +28,7 @@ impl PgStore {
             return Ok(Vec::new());
         }
         let mut session = self.pool.session().await.map_err(|error| error.into_store_error(OPERATION))?;
-        if jobs.len() <= MAX_JOBS_PER_STATEMENT {
+        if first_chunk(jobs) == jobs.len() {
             return enqueue_on(session.as_mut(), &self.sql, &self.clock, jobs).await;
         }
         let refused = |error: PgError| error.into_store_error(OPERATION);
@@ -55,7 +58,7 @@ impl PgStore {
 /// taken after the transaction's snapshot gives a serialization failure,
 /// [`Contended`](awa_core::StoreErrorKind::Contended): run the whole transaction again, as for every such failure. Two
 /// transactions that take keys in several calls each, in opposite order, deadlock like any others, and PostgreSQL ends
-/// one of them, again as `Contended`; within a call of up to 10,000 jobs the order of the keys does not matter.
+/// one of them, again as `Contended`; within a call of up to 10,000 jobs and 32 MB the order of the keys does not matter.
 pub async fn enqueue_on(
     session: &mut dyn Session,
     sql: &Sql,
@@ -63,7 +66,10 @@ pub async fn enqueue_on(
     jobs: &[NewJob],
 ) -> Result<Vec<Enqueued>, StoreError> {
     let mut answers = Vec::with_capacity(jobs.len());
-    for chunk in jobs.chunks(MAX_JOBS_PER_STATEMENT) {
+    let mut left = jobs;
+    while !left.is_empty() {
+        let (chunk, rest) = left.split_at(first_chunk(left));
+        left = rest;
         let columns = Columns::of(chunk);
         let keys = Keys::of(chunk);
         let (statement, params) = match &keys {
@@ -78,17 +84,33 @@ pub async fn enqueue_on(
             answers.extend(ids.into_iter().map(|id| Enqueued::Inserted(JobId(id))));
         } else {
             let are_new = row.bools(1).map_err(undecodable(OPERATION))?;
-            let answered = chunk.iter().zip(ids.into_iter().zip(are_new));
-            answers.extend(answered.map(|(job, (id, is_new))| answer(job, JobId(id), is_new)));
+            let replaced = row.get::<Option<Vec<Option<i64>>>>(2).map_err(undecodable(OPERATION))?.unwrap_or_default();
+            let replaced = replaced.into_iter().chain(std::iter::repeat(None));
+            for (job, ((id, is_new), old)) in chunk.iter().zip(ids.into_iter().zip(are_new).zip(replaced)) {
+                answers.push(answer(job, JobId(id), is_new, old.map(JobId)));
+            }
         }
     }
     Ok(answers)
 }
 
+/// How many of `jobs`, of which there is at least one, go into the next statement.
+fn first_chunk(jobs: &[NewJob]) -> usize {
+    let length = |job: &NewJob| job.args().as_str().len() + job.metadata().map_or(0, |json| json.as_str().len());
+    let mut bytes = 0;
+    let fitting = jobs.iter().take(MAX_JOBS_PER_STATEMENT).take_while(|job| {
+        let is_fitting = bytes < MAX_BYTES_PER_STATEMENT;
+        bytes += length(job);
+        is_fitting
+    });
+    fitting.count()
+}
+
 /// The answer to a job for which this one stands.
-fn answer(job: &NewJob, id: JobId, is_new: bool) -> Enqueued {
-    match job.unique() {
-        Some(unique) if !is_new => Enqueued::of_conflict(id, unique.on_conflict),
+fn answer(job: &NewJob, id: JobId, is_new: bool, replaced: Option<JobId>) -> Enqueued {
+    match (job.unique(), replaced) {
+        (Some(unique), _) if !is_new => Enqueued::of_conflict(id, unique.on_conflict),
+        (_, Some(old)) => Enqueued::Replaced { new: id, old },
         _ => Enqueued::Inserted(id),
     }
 }
@@ -98,6 +120,7 @@ struct Keys<'j> {
     keys: Vec<Option<&'j [u8]>>,
     periods: Vec<Option<i64>>,
     states: Vec<Option<i16>>,
+    replaces: Option<Vec<bool>>,
 }
 
 impl<'j> Keys<'j> {
@@ -106,16 +129,23 @@ impl<'j> Keys<'j> {
             keys: jobs.iter().map(|job| job.unique().map(|unique| &unique.key.digest()[..])).collect(),
             periods: jobs.iter().map(|job| job.unique()?.key.period_micros()).collect(),
             states: jobs.iter().map(|job| job.unique().map(|unique| unique.states.mask())).collect(),
+            replaces: jobs.iter().any(replaces).then(|| jobs.iter().map(replaces).collect()),
         })
     }
 
-    fn params(&self) -> [Param<'_>; 3] {
+    fn params(&self) -> [Param<'_>; 4] {
         [
             Param::OptByteas(List::from(&self.keys)),
             Param::OptI64s(List::from(&self.periods)),
             Param::OptI16s(List::from(&self.states)),
+            self.replaces.as_deref().map_or(Param::Null(types::BOOL_ARRAY), |each| Param::Bools(List::from(each))),
         ]
     }
+}
+
+/// Whether a job replaces one that waits.
+fn replaces(job: &NewJob) -> bool {
+    job.unique().is_some_and(|unique| unique.on_conflict == OnConflict::Replace)
 }
 
 /// The jobs of one call as columns, each left out where all jobs have the same or none has any.
@@ -202,4 +232,24 @@ fn delay(run_at: RunAt) -> Option<i64> {
 fn uniform<'j, T: PartialEq + Copy>(jobs: &'j [NewJob], column: impl Fn(&'j NewJob) -> T) -> Vec<T> {
     let first = column(&jobs[0]);
     if jobs.iter().all(|job| column(job) == first) { vec![first] } else { jobs.iter().map(column).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use awa_core::{JobKind, JsonText, QueueName};
+
+    use super::*;
+
+    #[test]
+    fn a_statement_takes_a_bounded_number_of_jobs_and_bytes() {
+        let job = |bytes: usize| {
+            let args = JsonText::new("args", format!("\"{}\"", "x".repeat(bytes - 2))).unwrap();
+            NewJob::new(QueueName::new("q").unwrap(), JobKind::new("k").unwrap(), args)
+        };
+        assert_eq!(first_chunk(&vec![job(2); MAX_JOBS_PER_STATEMENT + 5]), MAX_JOBS_PER_STATEMENT);
+        assert_eq!(first_chunk(&vec![job(1 << 20); 100]), MAX_BYTES_PER_STATEMENT >> 20);
+        assert_eq!(first_chunk(&[job(1 << 20)]), 1);
+        let with_metadata = job(2).with_metadata(job(1 << 20).args().clone());
+        assert_eq!(first_chunk(&vec![with_metadata; 100]), MAX_BYTES_PER_STATEMENT >> 20);
+    }
 }

@@ -25,8 +25,10 @@ impl PgStore {
         let limit = i32::try_from(limit).unwrap_or(i32::MAX);
         let params = [Param::I32(limit), self.clock.param()];
         let rows = self.call(OPERATION, self.sql.statement("ticks/promote"), &params).await?;
-        let jobs = only_row(OPERATION, &rows)?.i32(0).map_err(undecodable(OPERATION))?;
-        Ok(Promoted { jobs: usize::try_from(jobs).unwrap_or(0), more: jobs >= limit })
+        let row = only_row(OPERATION, &rows)?;
+        let jobs = row.i32(0).map_err(undecodable(OPERATION))?;
+        let more = row.bool(1).map_err(undecodable(OPERATION))?;
+        Ok(Promoted { jobs: usize::try_from(jobs).unwrap_or(0), more })
     }
 
     /// See [`Maintainer::tidy`](awa_core::store::Maintainer::tidy).
