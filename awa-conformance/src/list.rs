@@ -152,6 +152,11 @@ macro_rules! each_case {
                 a_dead_job_takes_its_key_again [];
                 one_job_may_wait_beside_the_one_that_runs [];
                 a_dead_job_may_hold_its_key [];
+                a_waiting_job_is_replaced_by_a_newer_one [];
+                a_running_job_is_not_replaced [];
+                a_call_replaces_others_but_not_its_own [];
+                a_replacement_counts_from_its_commit_on [Transactions];
+                an_open_replacement_delays_no_claim [Transactions];
                 the_next_period_has_another_key [Clock];
                 a_winner_that_rolls_back_leaves_the_key_to_the_next [Transactions];
                 a_winner_that_commits_is_the_answer_to_the_next [Transactions];

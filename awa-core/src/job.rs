@@ -285,6 +285,14 @@ pub enum Enqueued {
     Inserted(JobId),
     /// It was not stored: this job holds its key. It is committed, or belongs to the same transaction.
     Duplicate(JobId),
+    /// It was stored, and takes the key of a job that waited ([`OnConflict::Replace`]), which ends as cancelled when the
+    /// transaction commits, unless it was claimed before.
+    Replaced {
+        /// The id under which it was stored.
+        new: JobId,
+        /// The job that it replaces.
+        old: JobId,
+    },
     /// It was not stored, and the caller asked to be told so as a mistake ([`OnConflict::Error`]): this job holds its key.
     Refused(JobId),
 }
@@ -293,7 +301,7 @@ impl Enqueued {
     /// The answer of a store about a job whose key `holder` holds.
     pub fn of_conflict(holder: JobId, on_conflict: OnConflict) -> Self {
         match on_conflict {
-            OnConflict::Skip => Self::Duplicate(holder),
+            OnConflict::Skip | OnConflict::Replace => Self::Duplicate(holder),
             OnConflict::Error => Self::Refused(holder),
         }
     }
@@ -301,13 +309,13 @@ impl Enqueued {
     /// The id of the job that now stands for the caller's: its own, or the one that holds its key.
     pub fn id(self) -> JobId {
         match self {
-            Self::Inserted(id) | Self::Duplicate(id) | Self::Refused(id) => id,
+            Self::Inserted(id) | Self::Duplicate(id) | Self::Refused(id) | Self::Replaced { new: id, .. } => id,
         }
     }
 
     /// Whether the job was stored.
     pub fn is_inserted(self) -> bool {
-        matches!(self, Self::Inserted(_))
+        matches!(self, Self::Inserted(_) | Self::Replaced { .. })
     }
 }
 

@@ -77,6 +77,8 @@ pub struct Model {
     deferred: BTreeMap<JobId, DeferredRow>,
     dead: BTreeMap<JobId, DeadRow>,
     keys: BTreeMap<StoredKey, Holder>,
+    /// Jobs that were claimed before the transaction that replaced them committed.
+    keyless: BTreeSet<JobId>,
     processes: BTreeMap<InstanceId, Process>,
     last_ticks: BTreeMap<Task, Timestamp>,
     sleepers: BTreeMap<QueueName, u32>,
@@ -110,6 +112,7 @@ impl Model {
             deferred: BTreeMap::new(),
             dead: BTreeMap::new(),
             keys: BTreeMap::new(),
+            keyless: BTreeSet::new(),
             processes: BTreeMap::new(),
             last_ticks: BTreeMap::new(),
             sleepers: BTreeMap::new(),

@@ -342,15 +342,22 @@ impl fmt::Debug for KeyStates {
     }
 }
 
-/// What becomes of a job whose key another job holds. Nothing of it is stored in either case, and the other jobs of the
-/// call are.
+/// What becomes of a job whose key another job holds. The other jobs of the call are stored
+/// in any case.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub enum OnConflict {
-    /// It is left out; the answer is [`Duplicate`](crate::Enqueued::Duplicate).
+    /// It is not stored; the answer is [`Duplicate`](crate::Enqueued::Duplicate).
     #[default]
     Skip,
-    /// It is refused; the answer is [`Refused`](crate::Enqueued::Refused), for callers to whom a duplicate is a mistake.
+    /// A holder that waits, ready or deferred, is replaced: it ends as cancelled, and this job takes its key and its turn at the
+    /// tail of the lane; the answer is [`Replaced`](crate::Enqueued::Replaced). A holder that runs is left alone, and so is
+    /// one of the same call; the answer is then [`Duplicate`](crate::Enqueued::Duplicate).
+    ///
+    /// In a transaction of the caller's, the holder can be claimed until the commit. Then it runs as it was enqueued,
+    /// without the key, and this job waits beside it.
+    Replace,
+    /// It is not stored; the answer is [`Refused`](crate::Enqueued::Refused), for callers to whom a duplicate is a mistake.
     Error,
 }
 

@@ -37,7 +37,7 @@ impl MemTransaction {
     /// As for every call of a store.
     pub fn commit(mut self) -> Result<(), StoreError> {
         match self.open.take() {
-            Some(transaction) => self.store.step("commit", |model, _| model.commit(transaction)),
+            Some(transaction) => self.store.step("commit", |model, now| model.commit(transaction, now)),
             None => Ok(()),
         }
     }

@@ -1,12 +1,14 @@
 //! Unique jobs on real PostgreSQL: who waits for whom, what each isolation level answers, and what is left behind.
 
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use awa_core::attempt::ErrorText;
 use awa_core::job::MaxAttempts;
+use awa_core::ring::RingKind;
 use awa_core::store::{Acted, Maintainer, Operator, Producer, Refusal};
-use awa_core::unique::{KeyStates, Unique, UniqueBy};
+use awa_core::unique::{KeyStates, OnConflict, Unique, UniqueBy};
 use awa_core::{
     AttemptEnd, ClosureAnswer, Enqueued, JobId, JobState, JsonText, NewJob, RunAt, StoreError, StoreErrorKind,
     Timestamp,
@@ -436,18 +438,112 @@ async fn a_schema_of_before_is_brought_up_to_date() {
     assert_eq!(ids, [before[1], answers[0].id(), answers[1].id(), before[0]]);
 }
 
-/// In a batch that mixes them, each unique job gives back its own key and the one that still runs keeps its own.
+/// In a batch that mixes them, each unique job gives back its own key, and those that still run keep theirs.
 #[tokio::test]
 async fn a_batch_gives_back_the_keys_of_those_that_ended() {
     let stage = Stage::new().await;
-    let kept = ask(&stage, "kept").await.id();
+    let first = ask(&stage, "first").await.id();
     let unique: Vec<NewJob> = (0..50).map(|number| keyed(&stage, &format!("k{number}"))).collect();
     stage.store().enqueue(&unique).await.unwrap();
     stage.enqueue(300).await;
-    let (mine, jobs): (Vec<_>, Vec<_>) = stage.claim(351).await.into_iter().partition(|job| job.receipt.job == kept);
-    assert_eq!((mine.len(), jobs.len()), (1, 350));
+    let last = ask(&stage, "last").await.id();
+    let is_kept = |job: &awa_core::ClaimedJob| [first, last].contains(&job.receipt.job);
+    let (kept, jobs): (Vec<_>, Vec<_>) = stage.claim(352).await.into_iter().partition(is_kept);
+    assert_eq!((kept.len(), jobs.len()), (2, 350));
     stage.complete(&jobs).await;
-    assert_eq!(stage.number("SELECT count(*) FROM awa.unique_claims").await, 1);
-    assert_eq!(stage.number("SELECT count(*) FROM awa.unique_releases").await, 0);
-    assert_eq!(stage.place(kept).await, "running");
+    assert_eq!(stage.number("SELECT count(*) FROM awa.unique_claims").await, 2);
+    assert_eq!(ask(&stage, "first").await, Enqueued::Duplicate(first));
+    assert_eq!(ask(&stage, "last").await, Enqueued::Duplicate(last));
+    stage.complete(&kept).await;
+    nothing_is_left(&stage).await;
+}
+
+fn newest(stage: &Stage, key: &str) -> NewJob {
+    let new = keyed(stage, key);
+    let unique = new.unique().unwrap().on_conflict(OnConflict::Replace);
+    new.with_unique(unique)
+}
+
+/// F14, I7: a replacement in a transaction that stays open delays no claim of the lane, no end, no other producer, and keeps
+/// no slot but those in which jobs wait.
+#[tokio::test]
+async fn an_open_replacement_delays_nobody() {
+    let stage = Stage::new().await;
+    // History in a slot of its own, that nobody waits in any more.
+    stage.enqueue(1).await;
+    stage.complete(&stage.claim(1).await).await;
+    stage.rotate(RingKind::Queue).await;
+    stage.drain().await;
+    let old = ask(&stage, "k").await.id();
+    let mut open = stage.connect().await;
+    run(&mut open, "BEGIN").await;
+    let answers = stage.store().enqueue_in(&mut open, &[newest(&stage, "k")]).await.unwrap();
+    assert_eq!(answers[0], Enqueued::Replaced { new: answers[0].id(), old });
+    let more = stage.enqueue(2).await;
+    assert!(stage.prune(RingKind::Queue).await.iter().any(|report| report.kept.is_none()), "the old slot is reclaimed");
+    let jobs = stage.claim(10).await;
+    assert_eq!(jobs.iter().map(|job| job.receipt.job).collect::<Vec<_>>(), [&[old], &more[..]].concat());
+    stage.complete(&jobs).await;
+    run(&mut open, "COMMIT").await;
+    stage.store().tidy().await.unwrap();
+    assert_eq!(stage.place(old).await, "completed");
+    assert_eq!(ask(&stage, "k").await, Enqueued::Duplicate(answers[0].id()), "the tick takes no key from the new one");
+    stage.complete(&stage.claim(10).await).await;
+    nothing_is_left(&stage).await;
+}
+
+/// Everything at once on two keys: producers that skip and that replace, a worker that ends jobs in many ways, and the ticks.
+/// No call fails, no job is lost or in two places, and in the end no key is left.
+#[tokio::test]
+async fn keys_change_hands_under_load_without_a_trace() {
+    let stage = Stage::new().await;
+    let producers = (0..4).map(|number| {
+        let store = stage.store().clone();
+        let jobs = [keyed(&stage, "a"), newest(&stage, "a"), newest(&stage, "b"), stage.job("{}")];
+        tokio::spawn(async move {
+            let mut told = Vec::new();
+            for round in 0..150 {
+                let batch = [jobs[(round + number) % 4].clone(), jobs[(round / 4 + number) % 4].clone()];
+                told.extend(store.enqueue(&batch).await.unwrap());
+            }
+            told
+        })
+    });
+    let mut producing = futures::future::join_all(producers);
+    let mut rounds = 0_usize;
+    let told = loop {
+        let ends = [
+            AttemptEnd::Complete,
+            AttemptEnd::Release { delay: Duration::ZERO },
+            AttemptEnd::Fail { error: ErrorText::new("boom") },
+            AttemptEnd::Cancel { reason: ErrorText::new("no") },
+        ];
+        for job in stage.claim_once(3).await.jobs {
+            rounds += 1;
+            assert_eq!(stage.end(&[job], ends[rounds % 4].clone()).await, [CLOSED]);
+        }
+        stage.store().promote(10).await.unwrap();
+        stage.store().tidy().await.unwrap();
+        if let Poll::Ready(told) = futures::poll!(&mut producing) {
+            break told;
+        }
+    };
+    for _ in 0..50 {
+        stage.store().promote(1_000).await.unwrap();
+        let jobs = stage.claim(1_000).await;
+        if jobs.is_empty() {
+            break;
+        }
+        stage.complete(&jobs).await;
+    }
+    stage.store().tidy().await.unwrap();
+    nothing_is_left(&stage).await;
+    let places = stage.places().await;
+    for answer in told.into_iter().flat_map(Result::unwrap) {
+        let place = places.get(&answer.id()).unwrap_or_else(|| panic!("{answer:?} names a job that does not exist"));
+        assert!(
+            place.len() == 1 && ["completed", "cancelled", "dead"].contains(&place[0].as_str()),
+            "{answer:?}: {place:?}"
+        );
+    }
 }

@@ -35,6 +35,12 @@ fn refused_if_taken(key: &str, label: &str) -> NewJob {
     new.with_unique(unique)
 }
 
+fn newest(key: &str, label: &str, states: KeyStates) -> NewJob {
+    let new = held(key, label, states);
+    let unique = new.unique().expect("it was just made").on_conflict(OnConflict::Replace);
+    new.with_unique(unique)
+}
+
 /// The one answer to one job.
 async fn ask(scene: &Scene<'_>, job: NewJob) -> Enqueued {
     scene.store().enqueue(&[job]).await.expect("enqueue")[0]
@@ -162,8 +168,8 @@ pub async fn members_of_a_batch_settle_their_own_keys(subject: &dyn Subject) {
     let jobs = scene.claim("email", 10).await;
     scene.complete(&jobs[1..3]).await;
     expect_held(&scene, "a", ids[0], "while it runs").await;
-    expect_free(&scene, "b", "after its completion").await;
     expect_held(&scene, "c", ids[3], "while it runs").await;
+    expect_free(&scene, "b", "after its completion").await;
     scene.complete(&[jobs[0].clone(), jobs[3].clone()]).await;
     expect_free(&scene, "a", "after its completion").await;
     expect_free(&scene, "c", "after its completion").await;
@@ -283,6 +289,128 @@ pub async fn a_dead_job_may_hold_its_key(subject: &dyn Subject) {
     let attempt = scene.claim_one("email").await;
     scene.complete(&[attempt]).await;
     expect_free(&scene, "k", "after its completion").await;
+}
+
+/// C14: a job that waits, ready, deferred or ready again, is replaced by a newer one, and ends as cancelled with the reason
+/// (bug class 51).
+pub async fn a_waiting_job_is_replaced_by_a_newer_one(subject: &dyn Subject) {
+    let scene = Scene::open(subject, &["email"]).await;
+    let states = KeyStates::default();
+    let later = RunAt::after(MINUTE).expect("a minute is allowed");
+    let mut old = ask(&scene, newest("k", "0", states)).await.id();
+    for (number, run_at) in [(1, RunAt::Now), (2, later), (3, later), (4, RunAt::Now), (5, RunAt::Now)] {
+        let answer = ask(&scene, newest("k", &number.to_string(), states).with_run_at(run_at)).await;
+        assert_eq!(answer, Enqueued::Replaced { new: answer.id(), old }, "{number}");
+        scene.expect(&[(old, JobState::Cancelled)]).await;
+        let reason = scene.view(old).await.error.expect("a cancelled job shows why");
+        assert!(reason.as_str().contains(&answer.id().to_string()), "{reason}");
+        expect_held(&scene, "k", answer.id(), "after it took the key").await;
+        old = answer.id();
+    }
+    let attempt = scene.claim_one("email").await;
+    assert_eq!(labels(std::slice::from_ref(&attempt)), ["5"]);
+    scene.close_one(&attempt, AttemptEnd::Release { delay: Duration::ZERO }).await;
+    assert_eq!(scene.promote().await, 1);
+    let last = ask(&scene, newest("k", "last", states)).await;
+    assert_eq!(last, Enqueued::Replaced { new: last.id(), old });
+    let attempt = scene.claim_one("email").await;
+    assert_eq!((attempt.receipt.job, scene.claim("email", 10).await), (last.id(), vec![]));
+    scene.complete(&[attempt]).await;
+    expect_free(&scene, "k", "after its completion").await;
+    assert_eq!(scene.promote().await, 0);
+}
+
+/// C14: a job that runs is not replaced, so that the two cannot overlap; held until claimed, a key lets the newest of many
+/// wait beside the one that runs (bug classes 51, 52).
+pub async fn a_running_job_is_not_replaced(subject: &dyn Subject) {
+    let scene = Scene::open(subject, &["email"]).await;
+    let running = ask(&scene, newest("k", "a", KeyStates::default())).await.id();
+    let attempt = scene.claim_one("email").await;
+    assert_eq!(ask(&scene, newest("k", "b", KeyStates::default())).await, Enqueued::Duplicate(running));
+    scene.complete(&[attempt]).await;
+
+    let next = |label: &str| newest("l", label, KeyStates::UNTIL_CLAIMED);
+    ask(&scene, next("first")).await;
+    let attempt = scene.claim_one("email").await;
+    for number in 1..=5 {
+        assert!(ask(&scene, next(&number.to_string())).await.is_inserted());
+    }
+    assert_eq!(labels(&scene.claim("email", 10).await), ["5"]);
+    scene.complete(&[attempt]).await;
+}
+
+/// C14, C8: within one call the first of equals stays, and everybody is told of the job that stands for his own.
+pub async fn a_call_replaces_others_but_not_its_own(subject: &dyn Subject) {
+    let scene = Scene::open(subject, &["email"]).await;
+    let old = scene.enqueue(&[unique("k", "old")]).await[0];
+    let newest = |key, label| newest(key, label, KeyStates::default());
+    let jobs =
+        [unique("k", "a"), newest("k", "b"), newest("k", "c"), newest("l", "d"), newest("l", "e"), job("email", "f")];
+    let answers = scene.store().enqueue(&jobs).await.expect("enqueue");
+    let id = |index: usize| answers[index].id();
+    let replaced = Enqueued::Replaced { new: id(1), old };
+    assert_eq!(answers[..3], [Enqueued::Duplicate(id(1)), replaced, Enqueued::Duplicate(id(1))]);
+    assert_eq!(answers[3..], [Enqueued::Inserted(id(3)), Enqueued::Duplicate(id(3)), Enqueued::Inserted(id(5))]);
+    assert_eq!(labels(&scene.claim("email", 10).await), ["b", "d", "f"]);
+}
+
+/// C14, C9: a replacement counts from its commit on, and a rollback leaves everything as it was.
+pub async fn a_replacement_counts_from_its_commit_on(subject: &dyn Subject) {
+    let scene = Scene::open(subject, &["email"]).await;
+    let newest = |label: &str| newest("k", label, KeyStates::default());
+    let old = scene.enqueue(&[newest("old")]).await[0];
+    let mut first = scene.begin().await;
+    let answers = first.enqueue(&[newest("undone")]).await.expect("enqueue");
+    assert_eq!(answers, [Enqueued::Replaced { new: answers[0].id(), old }]);
+    first.rollback().await.expect("rollback");
+    scene.expect(&[(old, JobState::Ready)]).await;
+    expect_held(&scene, "k", old, "after the rollback").await;
+
+    let mut second = scene.begin().await;
+    let once = second.enqueue(&[newest("once")]).await.expect("enqueue")[0].id();
+    let twice = second.enqueue(&[newest("twice")]).await.expect("enqueue")[0];
+    assert_eq!(twice, Enqueued::Replaced { new: twice.id(), old: once });
+    scene.expect(&[(old, JobState::Ready)]).await;
+    scene.commit(second, &[once, twice.id()]).await;
+    let cancelled = JobState::Cancelled;
+    scene.expect(&[(old, cancelled), (once, cancelled), (twice.id(), JobState::Ready)]).await;
+    assert_eq!(labels(&scene.claim("email", 10).await), ["twice"]);
+}
+
+/// C14, C10: an open replacement delays no claim. The job that was claimed runs as it was, the new one waits with the key,
+/// and after a rollback the key is with the job that runs, or free when it has ended.
+pub async fn an_open_replacement_delays_no_claim(subject: &dyn Subject) {
+    let scene = Scene::open(subject, &["email"]).await;
+    let newest = |label: &str| newest("k", label, KeyStates::default());
+    let old = scene.enqueue(&[newest("old")]).await[0];
+    for ends_before in [false, true] {
+        let mut open = scene.begin().await;
+        let answers = open.enqueue(&[newest("undone")]).await.expect("enqueue");
+        assert_eq!(answers[0], Enqueued::Replaced { new: answers[0].id(), old });
+        let attempt = scene.claim_one("email").await;
+        assert_eq!(attempt.receipt.job, old);
+        if ends_before {
+            scene.complete(&[attempt]).await;
+            open.rollback().await.expect("rollback");
+            scene.store().tidy().await.expect("tidy");
+            expect_free(&scene, "k", "after the rollback").await;
+        } else {
+            open.rollback().await.expect("rollback");
+            expect_held(&scene, "k", old, "after the rollback").await;
+            scene.close_one(&attempt, AttemptEnd::Release { delay: Duration::ZERO }).await;
+            scene.promote().await;
+        }
+    }
+    let old = scene.enqueue(&[newest("old")]).await[0];
+    let mut open = scene.begin().await;
+    let new = open.enqueue(&[newest("new")]).await.expect("enqueue")[0].id();
+    let attempt = scene.claim_one("email").await;
+    scene.commit(open, &[new]).await;
+    scene.expect(&[(old, JobState::Running), (new, JobState::Ready)]).await;
+    expect_held(&scene, "k", new, "after the commit").await;
+    scene.complete(&[attempt]).await;
+    expect_held(&scene, "k", new, "after the end of the old one").await;
+    assert_eq!(labels(&scene.claim("email", 10).await), ["new"]);
 }
 
 /// C14, C12: a key with a period is another one in the next period of the store's clock (bug class 55).

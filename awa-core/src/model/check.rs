@@ -74,10 +74,12 @@ impl Model {
         for (job, place) in self.places(None) {
             let Some(OwnKey { key, states }) = self.row_at(job, &place).body.unique.as_ref() else { continue };
             let (state, first) = (self.state_at(job, &place), self.row_at(job, &place).run_lease == RunLease(0));
-            let is_held = self.keys.get(key).is_some_and(|holder| holder.job == job);
+            let holder = self.keys.get(key);
+            let is_held = holder.is_some_and(|holder| holder.job == job);
+            let is_replaced = self.keyless.contains(&job) || holder.is_some_and(|holder| holder.before == Some(job));
             // A key that is held only while the job waits is not taken again after the first claim.
             let must_hold = states.contains(state) && (first || states.contains(JobState::Running));
-            if must_hold && !is_held {
+            if must_hold && !is_held && !is_replaced {
                 return Err(Violation::KeyNotHeld(job, key.clone()));
             }
             if is_held {

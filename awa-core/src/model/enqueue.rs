@@ -10,6 +10,7 @@ use crate::id::{JobId, RunLease, Slot, Xid};
 use crate::job::{Enqueued, NewJob, RunAt};
 use crate::store::DeferredReason;
 use crate::time::Timestamp;
+use crate::unique::OnConflict;
 
 impl Model {
     /// Enqueues inside an open transaction.
@@ -28,12 +29,28 @@ impl Model {
         now: Timestamp,
     ) -> Result<Vec<Enqueued>, KeyInDoubt> {
         self.no_key_in_doubt(transaction, jobs, now)?;
-        let mut answers = Vec::with_capacity(jobs.len());
+        let before = self.last_job;
+        let mut answers: Vec<Enqueued> = Vec::with_capacity(jobs.len());
         for job in jobs {
-            answers.push(match (self.key_holder(job, now), job.unique()) {
-                (Some(holder), Some(unique)) => Enqueued::of_conflict(holder, unique.on_conflict),
-                _ => Enqueued::Inserted(self.insert(transaction, job, now)),
-            });
+            let (Some(holder), Some(unique)) = (self.key_holder(job, now), job.unique()) else {
+                answers.push(Enqueued::Inserted(self.insert(transaction, job, now)));
+                continue;
+            };
+            let key = unique.key.at(now);
+            let may_replace = unique.on_conflict == OnConflict::Replace && holder <= before;
+            if may_replace && self.can_be_replaced(transaction, holder, &key) {
+                let new = self.insert(transaction, job, now);
+                // Whoever was told of the holder within this call is told of the job that now stands for it.
+                for answer in &mut answers {
+                    match answer {
+                        Enqueued::Duplicate(id) | Enqueued::Refused(id) if *id == holder => *id = new,
+                        _ => {}
+                    }
+                }
+                answers.push(Enqueued::Replaced { new, old: holder });
+            } else {
+                answers.push(Enqueued::of_conflict(holder, unique.on_conflict));
+            }
         }
         Ok(answers)
     }
@@ -47,7 +64,7 @@ impl Model {
         let transaction = self.begin();
         let answers = self.enqueue_in(transaction, jobs, now);
         match answers {
-            Ok(_) => self.commit(transaction),
+            Ok(_) => self.commit(transaction, now),
             Err(_) => self.rollback(transaction),
         }
         answers

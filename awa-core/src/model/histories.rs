@@ -19,7 +19,7 @@ use crate::ring::{RingKind, RotationPolicy};
 use crate::state::JobState;
 use crate::store::{BatchLimit, ClaimRequest, RescueRequest, RetentionPolicy};
 use crate::time::Timestamp;
-use crate::unique::{KeyStates, Unique, UniqueBy};
+use crate::unique::{KeyStates, OnConflict, Unique, UniqueBy};
 
 const STALENESS: Duration = Duration::from_secs(30);
 const PATIENT: RetentionPolicy = RetentionPolicy { completed: Duration::from_mins(1), max_bytes: u64::MAX };
@@ -191,7 +191,7 @@ impl Bookkeeper {
     fn end(&mut self, at: usize, commit: bool) {
         let (transaction, jobs) = self.open.remove(at);
         if commit {
-            self.model.commit(transaction);
+            self.model.commit(transaction, self.now);
             self.committed.extend(jobs.iter().map(|job| (*job, self.model.get(*job).unwrap().state)));
         } else {
             self.model.rollback(transaction);
@@ -379,7 +379,8 @@ fn new_job(queue: u8, priority: i16, delay: u8, key: u8) -> NewJob {
     match states.get(usize::from(key) / 2) {
         Some(states) => {
             let own = UniqueBy::text(format!("key {}", key % 2)).key_of(&job).unwrap();
-            job.with_unique(Unique::new(own).while_in(*states))
+            let on_conflict = if delay % 2 == 0 { OnConflict::Skip } else { OnConflict::Replace };
+            job.with_unique(Unique::new(own).while_in(*states).on_conflict(on_conflict))
         }
         None => job,
     }

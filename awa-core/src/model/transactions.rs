@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Model;
 use crate::frontier::Snapshot;
-use crate::id::{Slot, Xid};
+use crate::id::{JobId, Slot, Xid};
 use crate::name::QueueName;
+use crate::time::Timestamp;
 
 /// A transaction of an application that has begun.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
@@ -28,6 +29,8 @@ pub(super) struct OpenTransaction {
     pub(super) slot: Option<Slot>,
     /// Queues that had a sleeper when the transaction wrote to them.
     pub(super) wakes: BTreeSet<QueueName>,
+    /// Which jobs its jobs replace.
+    pub(super) replaced: Vec<(JobId, JobId)>,
 }
 
 impl Default for Transactions {
@@ -88,9 +91,10 @@ impl Model {
     /// # Panics
     ///
     /// When the transaction is over.
-    pub fn commit(&mut self, transaction: TransactionId) {
+    pub fn commit(&mut self, transaction: TransactionId, now: Timestamp) {
         let ended = self.transactions.end(transaction);
         self.commit_keys(transaction);
+        self.cancel_replaced(&ended.replaced, now);
         self.wakes.extend(ended.wakes);
     }
 

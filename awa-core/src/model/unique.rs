@@ -1,7 +1,9 @@
 //! Who holds which key.
 
+use super::places::Place;
 use super::rows::{Body, Row};
 use super::{Model, TransactionId};
+use crate::attempt::ErrorText;
 use crate::error::{StoreError, StoreErrorKind};
 use crate::id::JobId;
 use crate::job::NewJob;
@@ -16,6 +18,8 @@ pub(super) struct Holder {
     pub(super) job: JobId,
     /// The open transaction that took the key; `None` once it has committed.
     pub(super) taken_in: Option<TransactionId>,
+    /// The job that held it before that transaction, and holds it again when it rolls back.
+    pub(super) before: Option<JobId>,
 }
 
 /// The key of a job, which stays the same for its life.
@@ -61,11 +65,47 @@ impl Model {
         self.keys.get(&job.unique()?.key.at(now)).map(|holder| holder.job)
     }
 
-    /// A new job takes its key.
+    /// A new job takes its key, from its holder when it replaces that one.
     pub(super) fn take_key(&mut self, transaction: TransactionId, job: JobId, body: &Body) {
-        if let Some(own) = &body.unique {
-            let before = self.keys.insert(own.key.clone(), Holder { job, taken_in: Some(transaction) });
-            assert!(before.is_none(), "{:?} was given to job {job} while {before:?} held it", own.key);
+        match &body.unique {
+            Some(own) if self.keys.contains_key(&own.key) => self.pass_key(transaction, job, &own.key),
+            Some(own) => {
+                self.keys.insert(own.key.clone(), Holder { job, taken_in: Some(transaction), before: None });
+            }
+            None => {}
+        }
+    }
+
+    /// Whether the holder of a key can be replaced by a job of this transaction: whether it waits.
+    pub(super) fn can_be_replaced(&self, transaction: TransactionId, holder: JobId, key: &StoredKey) -> bool {
+        let is_own = self.keys.get(key).is_some_and(|held| held.taken_in == Some(transaction));
+        is_own || matches!(self.place(holder), Some(Place::Ready(_) | Place::Deferred))
+    }
+
+    /// The key passes to a job of this transaction that replaces its holder.
+    fn pass_key(&mut self, transaction: TransactionId, job: JobId, key: &StoredKey) {
+        let held = self.keys.get_mut(key).expect("a key that is passed on is held");
+        if held.taken_in.is_none() {
+            held.before = Some(held.job);
+        }
+        held.taken_in = Some(transaction);
+        let old = std::mem::replace(&mut held.job, job);
+        self.transactions.open_mut(transaction).replaced.push((old, job));
+    }
+
+    /// Jobs that still wait when the transaction commits that replaced them are cancelled; one that does not goes on
+    /// without its key.
+    pub(super) fn cancel_replaced(&mut self, replaced: &[(JobId, JobId)], now: Timestamp) {
+        for (old, new) in replaced {
+            let reason = ErrorText::new(format!("replaced by job {new}"));
+            match self.place(*old) {
+                Some(Place::Ready(_) | Place::Deferred) => {
+                    self.cancel(&[*old], &reason, now);
+                }
+                _ => {
+                    self.keyless.insert(*old);
+                }
+            }
         }
     }
 
@@ -85,7 +125,7 @@ impl Model {
             Some(Holder { taken_in: Some(_), .. }) => Err(Refusal::Contended),
             Some(Holder { job, .. }) => Err(Refusal::KeyTaken(*job)),
             None => {
-                self.keys.insert(own.key.clone(), Holder { job, taken_in: None });
+                self.keys.insert(own.key.clone(), Holder { job, taken_in: None, before: None });
                 Ok(())
             }
         }
@@ -93,11 +133,24 @@ impl Model {
 
     pub(super) fn commit_keys(&mut self, transaction: TransactionId) {
         for holder in self.keys.values_mut().filter(|holder| holder.taken_in == Some(transaction)) {
-            holder.taken_in = None;
+            (holder.taken_in, holder.before) = (None, None);
         }
     }
 
     pub(super) fn roll_back_keys(&mut self, transaction: TransactionId) {
-        self.keys.retain(|_, holder| holder.taken_in != Some(transaction));
+        let taken: Vec<_> = self
+            .keys
+            .iter()
+            .filter(|(_, holder)| holder.taken_in == Some(transaction))
+            .map(|(key, _)| key.clone())
+            .collect();
+        for key in taken {
+            let before = self.keys.remove(&key).and_then(|holder| holder.before);
+            let Some((job, place)) = before.and_then(|job| Some((job, self.place(job)?))) else { continue };
+            let holds = |own: &OwnKey| own.states.contains(self.state_at(job, &place));
+            if self.row_at(job, &place).body.unique.as_ref().is_some_and(holds) {
+                self.keys.insert(key, Holder { job, taken_in: None, before: None });
+            }
+        }
     }
 }

@@ -5,7 +5,7 @@
 --   deleting it; never locks a row that exists. Keys are taken in ascending order, so that two calls cannot wait for
 --   each other. Under REPEATABLE READ a key that was committed after the snapshot is a serialization failure: the caller
 --   could not be told which job holds it.
--- Caller: enqueue_unique_jobs.
+-- Caller: enqueue_unique_jobs, replace_waiting_jobs.
 CREATE OR REPLACE FUNCTION /*schema*/awa.take_unique_keys(p_keys bytea[], p_jobs bigint[], p_states smallint[])
 RETURNS bigint[] LANGUAGE plpgsql VOLATILE AS $awa$
 DECLARE
