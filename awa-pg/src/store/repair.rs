@@ -213,7 +213,6 @@ impl PgStore {
                     query(session, sql, "repair/clear_slot", &target).await?;
                 }
                 repaired.moved_jobs = number(session, sql, "repair/move_rows", &target).await?.unsigned_abs();
-                number(session, sql, "repair/pass_the_rest", &target).await?;
                 self.reopen(session, sql, RingKind::Queue, slot).await?;
             }
         }
