@@ -38,7 +38,7 @@ pub use repair::Repaired;
 pub use wakeups::{Listener, ListenerSource, PgWakeups};
 
 use crate::schema_name::SchemaName;
-use crate::session::{PgError, Session, Statement};
+use crate::session::{PgError, Session, Statement, Transaction, TransactionLimits};
 use crate::sql::{RingSizes, Sql};
 use crate::value::{DecodeError, Param, Row};
 
@@ -60,6 +60,8 @@ pub struct PgStore {
     sql: Arc<Sql>,
     /// All statements, for the sizes of the rings that are installed; read once.
     installed: Arc<OnceCell<Arc<Sql>>>,
+    /// Whether a statement on its own runs at READ COMMITTED; asked once.
+    reads_committed: Arc<OnceCell<bool>>,
     clock: Clock,
     wakeups: Option<PgWakeups>,
 }
@@ -71,6 +73,7 @@ impl PgStore {
             pool,
             sql: Arc::new(Sql::new(schema, RingSizes::default())),
             installed: Arc::new(OnceCell::new()),
+            reads_committed: Arc::new(OnceCell::new()),
             clock: Clock::Server,
             wakeups: None,
         }
@@ -121,7 +124,34 @@ impl PgStore {
     }
 
     async fn try_call(&self, statement: &Statement, params: &[Param<'_>]) -> Result<Vec<Row>, PgError> {
-        self.pool.session().await?.query(statement, params).await
+        let mut session = self.pool.session().await?;
+        self.query_alone(session.as_mut(), statement, params).await
+    }
+
+    /// Runs one statement in a transaction of its own, which is always READ COMMITTED: a role or a database may have a
+    /// stricter default, under which a claim would read old cursors and a closure could not tell who won. Only then does
+    /// it cost three round trips.
+    async fn query_alone(
+        &self,
+        session: &mut dyn Session,
+        statement: &Statement,
+        params: &[Param<'_>],
+    ) -> Result<Vec<Row>, PgError> {
+        if self.reads_committed(session).await? {
+            return session.query(statement, params).await;
+        }
+        let mut transaction = Transaction::begin(session, &TransactionLimits::default()).await?;
+        let rows = transaction.session().query(statement, params).await;
+        transaction.finish(rows).await
+    }
+
+    async fn reads_committed(&self, session: &mut dyn Session) -> Result<bool, PgError> {
+        if let Some(known) = self.reads_committed.get() {
+            return Ok(*known);
+        }
+        let rows = session.query(self.sql.statement("install/default_isolation"), &[]).await?;
+        let is_default = rows.first().is_none_or(|row| row.text(0).is_ok_and(|level| level == "read committed"));
+        Ok(*self.reads_committed.get_or_init(async || is_default).await)
     }
 }
 

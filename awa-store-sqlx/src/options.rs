@@ -123,13 +123,15 @@ impl SqlxStoreOptions {
 }
 
 fn parse(url: &str) -> Result<PgConnectOptions, StoreError> {
-    let options: PgConnectOptions = url.parse().map_err(|error: sqlx::Error| {
-        let shown = PgError::from_driver(error.to_string());
-        StoreError::new(
-            StoreErrorKind::Refused,
-            "connect",
-            format!("the database URL is not understood ({}); use postgres://user@host/database", shown.message()),
-        )
-    })?;
+    let refused = |problem: &str| {
+        let problem = format!("the database URL is not understood ({problem}); use postgres://user@host/database");
+        StoreError::new(StoreErrorKind::Refused, "connect", problem)
+    };
+    // The driver would take the URL of any other database for one of PostgreSQL, on its own port.
+    if !["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme)) {
+        return Err(refused("it is not one of PostgreSQL"));
+    }
+    let options: PgConnectOptions =
+        url.parse().map_err(|error: sqlx::Error| refused(PgError::from_driver(error.to_string()).message()))?;
     Ok(options.application_name("awa"))
 }

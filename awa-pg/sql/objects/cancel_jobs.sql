@@ -13,6 +13,9 @@ BEGIN
         RAISE EXCEPTION 'cancel_jobs must be a READ COMMITTED statement of its own' USING ERRCODE = 'AW003',
             HINT = 'inside another transaction it would hold lanes until that transaction ends';
     END IF;
+    IF current_setting('synchronous_commit') IN ('off', 'local') THEN
+        PERFORM set_config('synchronous_commit', 'on', true);
+    END IF;
     FOR v_index IN 1..cardinality(p_jobs) LOOP
         position_of_id := v_index;
         -- One statement each: a statement sees what was committed when it began, and the job may be on its way.

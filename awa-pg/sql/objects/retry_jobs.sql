@@ -13,6 +13,9 @@ DECLARE
     v_job record;
     v_key text;
 BEGIN
+    IF current_setting('synchronous_commit') IN ('off', 'local') THEN
+        PERFORM set_config('synchronous_commit', 'on', true);
+    END IF;
     FOR v_index IN 1..cardinality(p_jobs) LOOP
         position_of_id := v_index;
         SELECT j.state INTO answer FROM /*schema*/awa.jobs AS j WHERE j.job_id = p_jobs[v_index];

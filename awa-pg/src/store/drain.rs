@@ -19,10 +19,11 @@ impl PgStore {
         let sql = self.installed(OPERATION).await?;
         let mut session = self.pool.session().await.map_err(lost)?;
         let stored = StoredRing::read(session.as_mut(), &sql, &self.clock, RingKind::Queue, OPERATION).await?;
+        let reads_committed = self.reads_committed(session.as_mut()).await.map_err(lost)?;
         let mut drained = Drained::default();
         for slot in stored.slots.iter().filter(|slot| slot.state == SlotState::Sealed) {
             // A slot with rows waiting is the common case under load; it is found out without a lock.
-            if unpassed_lanes(session.as_mut(), &sql, slot.slot.0, OPERATION).await? > 0 {
+            if reads_committed && unpassed_lanes(session.as_mut(), &sql, slot.slot.0, OPERATION).await? > 0 {
                 drained.kept.push(slot.slot);
                 continue;
             }

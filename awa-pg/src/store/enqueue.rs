@@ -28,7 +28,8 @@ impl PgStore {
             return Ok(Vec::new());
         }
         let mut session = self.pool.session().await.map_err(|error| error.into_store_error(OPERATION))?;
-        if first_chunk(jobs) == jobs.len() {
+        let is_one_statement = first_chunk(jobs) == jobs.len();
+        if is_one_statement && self.reads_committed(session.as_mut()).await.map_err(|error| error.into_store_error(OPERATION))? {
             return enqueue_on(session.as_mut(), &self.sql, &self.clock, jobs).await;
         }
         let refused = |error: PgError| error.into_store_error(OPERATION);
@@ -117,7 +118,7 @@ fn answer(job: &NewJob, id: JobId, is_new: bool, replaced: Option<JobId>) -> Enq
 
 /// The keys of the jobs of one call, of which at least one is unique.
 struct Keys<'j> {
-    keys: Vec<Option<&'j [u8]>>,
+    digests: Vec<Option<&'j [u8]>>,
     periods: Vec<Option<i64>>,
     states: Vec<Option<i16>>,
     replaces: Option<Vec<bool>>,
@@ -126,7 +127,7 @@ struct Keys<'j> {
 impl<'j> Keys<'j> {
     fn of(jobs: &'j [NewJob]) -> Option<Self> {
         jobs.iter().any(|job| job.unique().is_some()).then(|| Self {
-            keys: jobs.iter().map(|job| job.unique().map(|unique| &unique.key.digest()[..])).collect(),
+            digests: jobs.iter().map(|job| job.unique().map(|unique| &unique.key.digest()[..])).collect(),
             periods: jobs.iter().map(|job| job.unique()?.key.period_micros()).collect(),
             states: jobs.iter().map(|job| job.unique().map(|unique| unique.states.mask())).collect(),
             replaces: jobs.iter().any(replaces).then(|| jobs.iter().map(replaces).collect()),
@@ -135,7 +136,7 @@ impl<'j> Keys<'j> {
 
     fn params(&self) -> [Param<'_>; 4] {
         [
-            Param::OptByteas(List::from(&self.keys)),
+            Param::OptByteas(List::from(&self.digests)),
             Param::OptI64s(List::from(&self.periods)),
             Param::OptI16s(List::from(&self.states)),
             self.replaces.as_deref().map_or(Param::Null(types::BOOL_ARRAY), |each| Param::Bools(List::from(each))),

@@ -55,7 +55,7 @@ impl PgStore {
             let bad = undecodable(OPERATION);
             let count = |column| row.i64(column).map(i64::unsigned_abs).map_err(&bad);
             Ok(QueueView {
-                queue: QueueName::new(row.text(0).map_err(&bad)?)?,
+                queue: QueueName::trusted(row.text(0).map_err(&bad)?),
                 paused: row.bool(1).map_err(&bad)?,
                 ready: count(2)?,
                 running: count(3)?,
@@ -74,12 +74,14 @@ impl PgStore {
         let mut counts = JobState::ALL.map(|state| CensusCount { state, jobs: 0 });
         for row in &rows {
             let bad = undecodable(OPERATION);
-            let state: JobState = row.text(0).map_err(&bad)?.parse()?;
+            let state = row.opt_text(0).map_err(&bad)?;
             let (jobs, distinct) = (row.i64(1).map_err(&bad)?, row.i64(2).map_err(&bad)?);
             if jobs != distinct {
-                let problem = format!("{} jobs are {state} more than once; nothing was guessed", jobs - distinct);
+                let (more, state) = (jobs - distinct, state.unwrap_or("in two states"));
+                let problem = format!("{more} jobs are {state} more than once; nothing was guessed");
                 return Err(StoreError::new(StoreErrorKind::Corrupt, OPERATION, problem));
             }
+            let Some(state) = state.map(str::parse::<JobState>).transpose()? else { continue };
             if let Some(count) = counts.iter_mut().find(|count| count.state == state) {
                 count.jobs = jobs.unsigned_abs();
             }
@@ -98,7 +100,7 @@ impl PgStore {
         while let Some(part) = waiting.pop() {
             let params = [ids(part), Param::Text(reason.as_str().into()), self.clock.param()];
             let statement = self.sql.statement("operate/cancel");
-            match act("cancel", session.as_mut(), statement, part.len(), &params).await {
+            match self.act("cancel", session.as_mut(), statement, part.len(), &params).await {
                 Err(error) if error.kind() == StoreErrorKind::Contended => {
                     if part.len() == 1 {
                         answers.push(Acted::Refused(Refusal::Contended));
@@ -117,7 +119,40 @@ impl PgStore {
     pub async fn retry(&self, jobs: &[JobId]) -> Result<Vec<Acted>, StoreError> {
         let mut session = self.pool.session().await.map_err(|error| error.into_store_error("retry"))?;
         let params = [ids(jobs), self.clock.param()];
-        act("retry", session.as_mut(), self.sql.statement("operate/retry"), jobs.len(), &params).await
+        self.act("retry", session.as_mut(), self.sql.statement("operate/retry"), jobs.len(), &params).await
+    }
+
+    /// Carries out wishes, one answer each.
+    async fn act(
+        &self,
+        operation: &'static str,
+        session: &mut dyn Session,
+        statement: &Statement,
+        count: usize,
+        params: &[Param<'_>],
+    ) -> Result<Vec<Acted>, StoreError> {
+        let mut answers = vec![Acted::Refused(Refusal::NotFound); count];
+        if count == 0 {
+            return Ok(answers);
+        }
+        let rows = self.query_alone(session, statement, params).await.map_err(|error| error.into_store_error(operation))?;
+        for row in &rows {
+            let bad = undecodable(operation);
+            let position = usize::try_from(row.i32(0).map_err(&bad)? - 1).unwrap_or(usize::MAX);
+            let answer = match row.opt_text(1).map_err(&bad)? {
+                None => Acted::Refused(Refusal::NotFound),
+                Some("contended") => Acted::Refused(Refusal::Contended),
+                Some(text) => match (text.strip_prefix('!'), text.strip_prefix("key:")) {
+                    (Some(state), _) => Acted::Refused(Refusal::WrongState(state.parse()?)),
+                    (_, Some(holder)) => Acted::Refused(Refusal::KeyTaken(job_id(operation, holder)?)),
+                    _ => Acted::Done { from: text.parse()? },
+                },
+            };
+            if let Some(place) = answers.get_mut(position) {
+                *place = answer;
+            }
+        }
+        Ok(answers)
     }
 
     /// See [`Operator::set_paused`](awa_core::store::Operator::set_paused).
@@ -126,38 +161,6 @@ impl PgStore {
         let params = [Param::Text(queue.as_str().into()), Param::Bool(paused)];
         self.call("set_paused", self.sql.statement("operate/set_paused"), &params).await.map(drop)
     }
-}
-
-/// Carries out wishes, one answer each.
-async fn act(
-    operation: &'static str,
-    session: &mut dyn Session,
-    statement: &Statement,
-    count: usize,
-    params: &[Param<'_>],
-) -> Result<Vec<Acted>, StoreError> {
-    let mut answers = vec![Acted::Refused(Refusal::NotFound); count];
-    if count == 0 {
-        return Ok(answers);
-    }
-    let rows = session.query(statement, params).await.map_err(|error| error.into_store_error(operation))?;
-    for row in &rows {
-        let bad = undecodable(operation);
-        let position = usize::try_from(row.i32(0).map_err(&bad)? - 1).unwrap_or(usize::MAX);
-        let answer = match row.opt_text(1).map_err(&bad)? {
-            None => Acted::Refused(Refusal::NotFound),
-            Some("contended") => Acted::Refused(Refusal::Contended),
-            Some(text) => match (text.strip_prefix('!'), text.strip_prefix("key:")) {
-                (Some(state), _) => Acted::Refused(Refusal::WrongState(state.parse()?)),
-                (_, Some(holder)) => Acted::Refused(Refusal::KeyTaken(job_id(operation, holder)?)),
-                _ => Acted::Done { from: text.parse()? },
-            },
-        };
-        if let Some(place) = answers.get_mut(position) {
-            *place = answer;
-        }
-    }
-    Ok(answers)
 }
 
 fn job_id(operation: &'static str, text: &str) -> Result<JobId, StoreError> {
@@ -176,11 +179,11 @@ fn read_job(operation: &'static str, row: &Row) -> Result<JobView, StoreError> {
     Ok(JobView {
         id: JobId(row.i64(0).map_err(&bad)?),
         state: row.text(1).map_err(&bad)?.parse()?,
-        queue: QueueName::new(row.text(2).map_err(&bad)?)?,
-        kind: JobKind::new(row.text(3).map_err(&bad)?)?,
+        queue: QueueName::trusted(row.text(2).map_err(&bad)?),
+        kind: JobKind::trusted(row.text(3).map_err(&bad)?),
         priority: Priority::new(row.i16(4).map_err(&bad)?)?,
         attempt: u32::from(row.i16(5).map_err(&bad)?.unsigned_abs()),
-        max_attempts: MaxAttempts::new(i64::from(row.i16(6).map_err(&bad)?))?,
+        max_attempts: MaxAttempts::new(i64::from(row.i16(6).map_err(&bad)?.max(1)))?,
         run_lease: RunLease(row.i64(7).map_err(&bad)?),
         args: JsonText::trusted(row.json_text(8).map_err(&bad)?),
         metadata: json(9)?,
