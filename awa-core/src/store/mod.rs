@@ -26,7 +26,7 @@
 //! | **C7** repeatable | When the outcome of a call is unknown, calling again does no harm: enqueue may store the jobs twice, everything else converges. |
 //! | **C8** batch independence | Answers come in input order, one per item; an item that is refused touches no other. |
 //! | **C9** late commit | A job is claimable the moment its transaction commits, whatever committed before; until then, and after a rollback, it does not exist. |
-//! | **C10** nobody waits | An open transaction that enqueued delays no producer, no claim, no closure and no maintenance. |
+//! | **C10** nobody waits | An open transaction that enqueued delays no producer, no claim and no closure; maintenance passes over the one partition it wrote to. |
 //! | **C11** evidence before reuse | No storage is reused while a job not yet claimed, an open attempt or retained history needs it. |
 //! | **C12** one clock | All comparisons of time use the store's clock; callers pass lengths. |
 //! | **C13** hints | Wake-ups are hints: one that is lost costs at most a poll interval, one too many an empty claim. |

@@ -5,7 +5,8 @@
 -- Locks: the row of the instance.
 -- Caller: Consumer::beat.
 CREATE OR REPLACE FUNCTION /*schema*/awa.beat(p_instance bigint, p_staleness_us bigint, p_now timestamptz DEFAULT NULL)
-RETURNS void LANGUAGE plpgsql VOLATILE AS $awa$
+RETURNS void LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp AS $awa$
 DECLARE
     v_now timestamptz := coalesce(p_now, clock_timestamp());
 BEGIN

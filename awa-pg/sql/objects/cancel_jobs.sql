@@ -5,7 +5,8 @@
 -- Locks: per ready job the advisory lock of its lane, only tried; ROW EXCLUSIVE on the tables written.
 -- Caller: Operator::cancel.
 CREATE OR REPLACE FUNCTION /*schema*/awa.cancel_jobs(p_jobs bigint[], p_reason text, p_now timestamptz DEFAULT NULL)
-RETURNS TABLE (position_of_id integer, answer text) LANGUAGE plpgsql VOLATILE SET jit = off AS $awa$
+RETURNS TABLE (position_of_id integer, answer text) LANGUAGE plpgsql VOLATILE
+SET jit = off SET search_path = pg_catalog, pg_temp AS $awa$
 DECLARE
     v_now timestamptz := coalesce(p_now, clock_timestamp());
 BEGIN

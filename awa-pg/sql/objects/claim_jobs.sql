@@ -17,7 +17,8 @@ RETURNS TABLE (
     job_ids bigint[], run_leases bigint[], attempts smallint[], max_attempts smallint[], created_ats timestamptz[],
     kinds text[], args json[], metadata json[], contended boolean, more boolean, horizon bigint)
 LANGUAGE plpgsql VOLATILE
-SET jit = off SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off AS $awa$
+SET jit = off SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off AS $awa$
 #variable_conflict use_column
 DECLARE
     v_snapshot  pg_snapshot;

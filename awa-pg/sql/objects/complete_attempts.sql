@@ -10,7 +10,8 @@ CREATE OR REPLACE FUNCTION /*schema*/awa.complete_attempts(
     p_now timestamptz DEFAULT NULL)
 RETURNS TABLE (batch_id bigint, closed text)
 LANGUAGE plpgsql VOLATILE
-SET jit = off SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET lock_timeout = '100ms' AS $awa$
+SET jit = off SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET lock_timeout = '100ms' AS $awa$
 DECLARE
     v_now   timestamptz := coalesce(p_now, clock_timestamp());
     v_want  record;

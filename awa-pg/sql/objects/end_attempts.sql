@@ -11,7 +11,8 @@ CREATE OR REPLACE FUNCTION /*schema*/awa.end_attempts(
     p_claim_slots smallint[], p_nonces bigint[], p_receipts bigint[], p_outcomes smallint[], p_routes text[],
     p_delays_us bigint[], p_texts text[], p_results json[], p_now timestamptz DEFAULT NULL)
 RETURNS SETOF bigint LANGUAGE plpgsql VOLATILE
-SET jit = off SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET lock_timeout = '100ms' AS $awa$
+SET jit = off SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET lock_timeout = '100ms' AS $awa$
 DECLARE
     v_now       timestamptz := coalesce(p_now, clock_timestamp());
     v_want      record;
@@ -39,11 +40,12 @@ BEGIN
             SELECT d.ready_slot, array_agg(w.o) AS tags, array_agg(d.lane) AS lanes, array_agg(d.seq) AS seqs,
                    array_agg((w.receipt & 1023)::integer) AS indexes, array_agg(w.receipt) AS receipts,
                    array_agg(d.claimed_at) AS claimed_ats, bool_or(w.route IN ('completed', 'failed', 'cancelled')) AS is_done
-            FROM unnest(v_done.ready_slots, v_done.lanes, v_done.seqs, v_done.closed, v_done.claimed_ats)
-                AS d (ready_slot, lane, seq, receipts, claimed_at)
+            FROM unnest(v_done.ready_slots, v_done.lanes, v_done.seqs, v_done.closed, v_done.claimed_ats, v_done.batches)
+                AS d (ready_slot, lane, seq, receipts, claimed_at, batch)
             JOIN (SELECT DISTINCT ON (u.receipt) u.receipt, u.route, u.o
                   FROM unnest(p_receipts, p_outcomes, p_routes) WITH ORDINALITY AS u (receipt, outcome, route, o)
-                  WHERE u.outcome = v_want.outcome ORDER BY u.receipt, u.o) AS w ON d.receipts @> w.receipt
+                  WHERE u.outcome = v_want.outcome ORDER BY u.receipt, u.o) AS w
+                ON w.receipt >> 10 = d.batch AND d.receipts @> w.receipt
             GROUP BY d.ready_slot ORDER BY d.ready_slot
         LOOP
             IF v_group.is_done AND v_done_slot IS NULL THEN

@@ -12,7 +12,8 @@ CREATE OR REPLACE FUNCTION /*schema*/awa.enqueue_jobs(
     p_args json[], p_max_attempts smallint[], p_metadata json[], p_run_at timestamptz[], p_delay_us bigint[],
     p_wake boolean DEFAULT true, p_now timestamptz DEFAULT NULL, p_jobs bigint[] DEFAULT NULL)
 RETURNS bigint[] LANGUAGE plpgsql VOLATILE
-SET jit = off SET plan_cache_mode = force_generic_plan AS $awa$
+SET jit = off SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan AS $awa$
 DECLARE
     v_now   timestamptz := coalesce(p_now, clock_timestamp());
     v_count integer := cardinality(p_args);
@@ -21,6 +22,10 @@ DECLARE
     v_due   boolean[];
     v_slot  smallint;
 BEGIN
+    IF EXISTS (SELECT FROM unnest(p_kinds) AS k WHERE octet_length(k) NOT BETWEEN 1 AND 200) OR 1 > ANY (p_max_attempts) THEN
+        RAISE EXCEPTION 'a job has a kind that is empty or longer than 200 bytes, or fewer than one attempt'
+            USING ERRCODE = 'AW003', HINT = 'change that job; nothing of the call was stored';
+    END IF;
     PERFORM /*schema*/awa.assert_same_cluster();
     IF coalesce(cardinality(p_priorities) <> cardinality(p_queues) OR cardinality(p_shards) <> cardinality(p_queues)
                 OR cardinality(p_kinds) NOT IN (1, v_count) OR cardinality(p_max_attempts) NOT IN (1, v_count)

@@ -13,7 +13,8 @@ CREATE OR REPLACE FUNCTION /*schema*/awa.enqueue_unique_jobs(
     p_wake boolean DEFAULT true, p_now timestamptz DEFAULT NULL, OUT jobs bigint[], OUT are_new boolean[],
     OUT replaced bigint[])
 LANGUAGE plpgsql VOLATILE
-SET jit = off SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $awa$
+SET jit = off SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $awa$
 DECLARE
     v_now  timestamptz := coalesce(p_now, clock_timestamp());
     v_ids  bigint[];

@@ -4,7 +4,8 @@
 -- Locks: the rows of lane_hints that nobody else holds.
 -- Caller: Maintainer::tidy, and the claim of a worker whose queue has hints.
 CREATE OR REPLACE FUNCTION /*schema*/awa.fold_lane_hints() RETURNS integer
-LANGUAGE plpgsql VOLATILE AS $awa$
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp AS $awa$
 DECLARE
     v_hint  record;
     v_total integer := 0;

@@ -4,7 +4,8 @@
 -- Locks: rows of queue_lanes, briefly; call it in a transaction of its own.
 -- Caller: workers at start, set_paused.
 CREATE OR REPLACE FUNCTION /*schema*/awa.open_queue(p_queue text, p_shard smallint DEFAULT 0) RETURNS void
-LANGUAGE plpgsql VOLATILE AS $awa$
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp AS $awa$
 DECLARE
     v_paused boolean;
 BEGIN

@@ -5,7 +5,8 @@
 -- Locks: the ledger's primary key makes it a compare-and-swap; all rows of queue_ring_slots that change.
 -- Caller: rotate.
 CREATE OR REPLACE FUNCTION /*schema*/awa.open_queue_slot(p_slot smallint, p_generation bigint, p_now timestamptz)
-RETURNS boolean LANGUAGE plpgsql VOLATILE AS $awa$
+RETURNS boolean LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp AS $awa$
 BEGIN
     INSERT INTO /*schema*/awa.queue_ring_rotations (generation, opened_at, slot) VALUES (p_generation, p_now, p_slot)
     ON CONFLICT DO NOTHING;

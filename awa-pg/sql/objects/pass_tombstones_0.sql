@@ -12,17 +12,12 @@ DECLARE
     v_claim record;
 BEGIN
     IF pg_relation_size('/*schema*/awa.ready_tombstones_0/*slot*/') = 0
+       OR /*schema*/awa.has_living_row_0/*slot*/(p_lane, p_snapshot)
        OR NOT pg_try_advisory_xact_lock(/*schema*/awa.lane_key(p_lane)) THEN
         RETURN false;
     END IF;
-    PERFORM FROM /*schema*/awa.ready_claim_attempt_batches_0/*slot*/ AS b
-    RIGHT JOIN LATERAL (SELECT max(n.seq) AS seq FROM /*schema*/awa.ready_claim_attempt_batches_0/*slot*/ AS n
-                        WHERE n.lane_id = p_lane) AS m ON b.lane_id = p_lane AND b.seq = m.seq
-    JOIN /*schema*/awa.ready_entries_0/*slot*/ AS r ON r.lane_id = p_lane
-    WHERE NOT /*schema*/awa.is_passed(b.seen, b.part_xids, b.part_jobs, r.xid, r.job_id)
-      AND NOT EXISTS (SELECT FROM /*schema*/awa.ready_tombstones_0/*slot*/ AS t
-                      WHERE t.lane_id = p_lane AND t.job_id = r.job_id AND t.run_lease = coalesce(r.run_lease, 0));
-    IF FOUND THEN
+    -- Under the lock the cursor stands still; what it had passed meanwhile is seen by these new statements.
+    IF /*schema*/awa.has_living_row_0/*slot*/(p_lane, p_snapshot) THEN
         RETURN false;
     END IF;
     -- Nothing alive is left, so a claim emits nothing and appends the cursor.

@@ -6,7 +6,9 @@
 -- Caller: Maintainer::promote.
 CREATE OR REPLACE FUNCTION /*schema*/awa.promote_due(
     p_limit integer, p_now timestamptz DEFAULT NULL, OUT jobs integer, OUT more boolean)
-LANGUAGE plpgsql VOLATILE SET jit = off SET enable_seqscan = off AS $awa$
+LANGUAGE plpgsql VOLATILE
+SET jit = off SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off AS $awa$
 DECLARE
     v_now timestamptz := coalesce(p_now, clock_timestamp());
     v_due record;

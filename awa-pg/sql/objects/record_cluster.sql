@@ -5,7 +5,8 @@
 -- Locks: those of replacing a function.
 -- Caller: home_cluster at installation, repair.
 CREATE OR REPLACE FUNCTION /*schema*/awa.record_cluster() RETURNS void
-LANGUAGE plpgsql VOLATILE AS $awa$
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp AS $awa$
 BEGIN
     EXECUTE format(
         'CREATE OR REPLACE FUNCTION /*schema*/awa.home_cluster() RETURNS bigint '

@@ -20,10 +20,10 @@ BEGIN
     IF pg_relation_size('/*schema*/awa.unique_claims') > 0 THEN
         PERFORM /*schema*/awa.release_unique_keys(ARRAY(
             SELECT m.job
-            FROM unnest(p_lanes, p_seqs, p_receipts) AS c (lane, seq, receipts)
+            FROM unnest(p_lanes, p_seqs, p_receipts, p_are_whole) AS c (lane, seq, receipts, is_whole)
             JOIN /*schema*/awa.ready_claim_attempt_batches_0/*slot*/ AS b ON b.lane_id = c.lane AND b.seq = c.seq
             CROSS JOIN LATERAL unnest(coalesce(b.job_ids, ARRAY[b.job_id])) WITH ORDINALITY AS m (job, index)
-            WHERE c.receipts @> (b.batch_id << 10) + m.index), 16::smallint);
+            WHERE c.is_whole OR c.receipts @> (b.batch_id << 10) + m.index), 16::smallint);
     END IF;
 END
 $awa$;

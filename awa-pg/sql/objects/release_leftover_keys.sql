@@ -4,7 +4,8 @@
 -- Locks: the rows of unique_releases that nobody else has, and the keys deleted, only tried.
 -- Caller: Maintainer::tidy.
 CREATE OR REPLACE FUNCTION /*schema*/awa.release_leftover_keys() RETURNS integer
-LANGUAGE plpgsql VOLATILE AS $awa$
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp AS $awa$
 DECLARE
     v_left  record;
     v_total integer := 0;

@@ -3,9 +3,12 @@
 -- Parameters: jobs; the state that they enter, as a number of unique_claims.states.
 -- Returns: nothing.
 -- Locks: the rows deleted, only tried: what somebody else has locked is left to a tick. Never waits.
--- Caller: route_ended, record_completions_in_0, cancel_deferred, cancel_in_ring.
+-- Caller: route_ended, record_completions_in_0, cancel_deferred, cancel_in_ring, release_claimed_keys.
 CREATE OR REPLACE FUNCTION /*schema*/awa.release_unique_keys(p_jobs bigint[], p_entered smallint) RETURNS void
 LANGUAGE plpgsql VOLATILE AS $awa$
+DECLARE
+    v_held     bigint[];
+    v_released bigint[];
 BEGIN
     IF pg_relation_size('/*schema*/awa.unique_claims') = 0 THEN
         RETURN;
@@ -16,16 +19,21 @@ BEGIN
     IF NOT FOUND THEN
         RETURN;
     END IF;
-    WITH held AS MATERIALIZED (
-        SELECT c.job_id FROM /*schema*/awa.unique_claims AS c
-        WHERE c.job_id = ANY (p_jobs) AND c.states & p_entered = 0
-    ), free AS MATERIALIZED (
-        SELECT c.key FROM /*schema*/awa.unique_claims AS c
-        WHERE c.job_id = ANY (p_jobs) AND c.states & p_entered = 0 FOR UPDATE SKIP LOCKED
-    ), released AS (
-        DELETE FROM /*schema*/awa.unique_claims AS c USING free AS f WHERE c.key = f.key RETURNING c.job_id
-    )
-    INSERT INTO /*schema*/awa.unique_releases (job_id)
-    SELECT h.job_id FROM held AS h WHERE NOT EXISTS (SELECT FROM released AS r WHERE r.job_id = h.job_id);
+    SELECT array_agg(c.job_id) INTO v_held FROM /*schema*/awa.unique_claims AS c
+    WHERE c.job_id = ANY (p_jobs) AND c.states & p_entered = 0;
+    IF v_held IS NULL THEN
+        RETURN;
+    END IF;
+    WITH released AS (
+        DELETE FROM /*schema*/awa.unique_claims AS c
+        WHERE c.ctid = ANY (ARRAY(
+            SELECT f.ctid FROM /*schema*/awa.unique_claims AS f
+            WHERE f.job_id = ANY (v_held) AND f.states & p_entered = 0 FOR UPDATE SKIP LOCKED))
+        RETURNING c.job_id)
+    SELECT array_agg(r.job_id) INTO v_released FROM released AS r;
+    IF cardinality(v_held) IS DISTINCT FROM cardinality(v_released) THEN
+        INSERT INTO /*schema*/awa.unique_releases (job_id)
+        SELECT h FROM unnest(v_held) AS h WHERE NOT h = ANY (coalesce(v_released, '{}'));
+    END IF;
 END
 $awa$;

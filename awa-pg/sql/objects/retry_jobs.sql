@@ -7,7 +7,8 @@
 -- Locks: as take_key_again; the rows of dlq_entries and deferred_jobs, only tried; ROW EXCLUSIVE on one child of ready_entries.
 -- Caller: Operator::retry.
 CREATE OR REPLACE FUNCTION /*schema*/awa.retry_jobs(p_jobs bigint[], p_now timestamptz DEFAULT NULL)
-RETURNS TABLE (position_of_id integer, answer text) LANGUAGE plpgsql VOLATILE SET jit = off AS $awa$
+RETURNS TABLE (position_of_id integer, answer text) LANGUAGE plpgsql VOLATILE
+SET jit = off SET search_path = pg_catalog, pg_temp AS $awa$
 DECLARE
     v_now timestamptz := coalesce(p_now, clock_timestamp());
     v_job record;

@@ -5,7 +5,8 @@
 -- Locks: ACCESS EXCLUSIVE on the children, held already.
 -- Caller: prune.
 CREATE OR REPLACE FUNCTION /*schema*/awa.truncate_claim_slot(p_slot smallint) RETURNS void
-LANGUAGE plpgsql VOLATILE AS $awa$
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp AS $awa$
 BEGIN
     UPDATE /*schema*/awa.claim_ring_slots
     SET state = 'free', stale_cursor_at = NULL, stale_cursor_batch = NULL, stale_resume_at = NULL,

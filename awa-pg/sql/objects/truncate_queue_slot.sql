@@ -4,7 +4,8 @@
 -- Locks: ACCESS EXCLUSIVE on the children, held already.
 -- Caller: prune.
 CREATE OR REPLACE FUNCTION /*schema*/awa.truncate_queue_slot(p_slot smallint) RETURNS void
-LANGUAGE plpgsql VOLATILE AS $awa$
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp AS $awa$
 BEGIN
     CASE p_slot
     -- each queue slot:

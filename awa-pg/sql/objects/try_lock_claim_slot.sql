@@ -4,7 +4,8 @@
 -- Locks: ACCESS EXCLUSIVE on all children of the slot, in the order of the hot path; kept to the end of the transaction.
 -- Caller: prune of the claim ring.
 CREATE OR REPLACE FUNCTION /*schema*/awa.try_lock_claim_slot(p_slot smallint) RETURNS boolean
-LANGUAGE plpgsql VOLATILE AS $awa$
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp AS $awa$
 BEGIN
     CASE p_slot
     -- each claim slot:

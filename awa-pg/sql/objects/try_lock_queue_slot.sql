@@ -5,7 +5,8 @@
 --   path; kept to the end of the transaction.
 -- Caller: drain and prune of the queue ring.
 CREATE OR REPLACE FUNCTION /*schema*/awa.try_lock_queue_slot(p_slot smallint, p_is_exclusive boolean) RETURNS boolean
-LANGUAGE plpgsql VOLATILE AS $awa$
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp AS $awa$
 BEGIN
     CASE p_slot
     -- each queue slot:

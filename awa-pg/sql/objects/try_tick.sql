@@ -4,7 +4,8 @@
 -- Locks: an advisory lock per task, only tried, kept to the end of the transaction.
 -- Caller: Maintainer::try_tick.
 CREATE OR REPLACE FUNCTION /*schema*/awa.try_tick(p_task text, p_every_us bigint, p_now timestamptz DEFAULT NULL)
-RETURNS boolean LANGUAGE plpgsql VOLATILE AS $awa$
+RETURNS boolean LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp AS $awa$
 DECLARE
     v_now  bigint := (extract(epoch FROM coalesce(p_now, clock_timestamp())) * 1000000)::bigint;
     v_name text := format('%I.%I', '/*schema*/awa', 'tick_' || p_task);

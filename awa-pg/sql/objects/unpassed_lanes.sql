@@ -4,7 +4,9 @@
 -- Locks: as unpassed_lanes_0.
 -- Caller: drain and prune of the queue ring.
 CREATE OR REPLACE FUNCTION /*schema*/awa.unpassed_lanes(p_slot smallint) RETURNS integer
-LANGUAGE plpgsql VOLATILE SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off AS $awa$
+LANGUAGE plpgsql VOLATILE
+SET jit = off SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off SET enable_bitmapscan = off AS $awa$
 DECLARE
     v_snapshot pg_snapshot := /*schema*/awa.own_snapshot();
 BEGIN

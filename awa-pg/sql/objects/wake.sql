@@ -8,16 +8,16 @@
 -- Caller: enqueue_jobs, promote_due, retry_jobs, set_paused.
 -- depends on: wake_bucket, wake_key, wake_channel
 CREATE OR REPLACE FUNCTION /*schema*/awa.wake(p_queues text[]) RETURNS void
-LANGUAGE plpgsql VOLATILE AS $awa$
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp AS $awa$
 DECLARE
     v_bucket integer;
     v_key    bigint;
 BEGIN
     FOR v_bucket IN SELECT DISTINCT /*schema*/awa.wake_bucket(q) FROM unnest(p_queues) AS q LOOP
         v_key := /*schema*/awa.wake_key(v_bucket);
-        IF pg_try_advisory_lock(v_key) THEN
-            PERFORM pg_advisory_unlock(v_key);
-        ELSE
+        -- One expression: a cancelled statement must not leave the lock behind on a pooled connection.
+        IF NOT (CASE WHEN pg_try_advisory_lock(v_key) THEN pg_advisory_unlock(v_key) ELSE false END) THEN
             PERFORM pg_notify(/*schema*/awa.wake_channel(), v_bucket::text);
         END IF;
     END LOOP;

@@ -138,6 +138,9 @@ impl PgError {
             _ if code.starts_with("57P0") || code.starts_with("08") => (Unavailable, Fixed(UNREACHABLE)),
             _ if code.starts_with("53") => (Unavailable, Fixed("free memory or disk space on the database server")),
             _ if code.starts_with("28") => (Denied, Fixed("check the role and the password in the database URL")),
+            "25P02" => (Refused, Fixed("roll the transaction back, an earlier statement in it failed")),
+            "23514" | "54000" | "54001" => (Refused, Fixed("change what is stored, the server cannot take it")),
+            _ if code.starts_with("22") => (Refused, Fixed("change what is stored, the server cannot take it")),
             _ if self.connection_lost => (Unavailable, Fixed(UNREACHABLE)),
             _ => (Internal, Fixed(UNEXPECTED)),
         }

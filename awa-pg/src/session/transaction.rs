@@ -27,10 +27,13 @@ impl Default for TransactionLimits {
 }
 
 impl TransactionLimits {
-    /// The statements that begin a transaction at READ COMMITTED under these limits, for [`Session::batch`].
+    /// The statements that begin a transaction at READ COMMITTED under these limits, for [`Session::batch`]. Names are
+    /// looked for in PostgreSQL's own catalog only: in a schema of the role's search path, a function of somebody else's
+    /// may fit an argument better than the one that is meant.
     pub fn begin_script(&self) -> String {
         let mut script = format!(
             "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; \
+             SET LOCAL search_path = pg_catalog, pg_temp; \
              SET LOCAL idle_in_transaction_session_timeout = {}; SET LOCAL statement_timeout = {}",
             millis(self.idle),
             millis(self.statement)

@@ -13,6 +13,8 @@ use crate::session::PgError;
 use crate::value::{List, Param, types};
 
 const OPERATION: &str = "close";
+/// Attempts of one statement that moves jobs.
+const MAX_ENDINGS: usize = 1_000;
 
 /// The numbers of the table `attempt_outcomes`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,10 +83,21 @@ impl PgStore {
         }
         let mut by_number = HashMap::with_capacity(places.len());
         let plain: Vec<_> = plain.into_iter().map(|(key, ids)| (key, ids.into_iter().collect::<ReceiptSet>())).collect();
-        self.complete(&plain, &mut by_number).await?;
-        self.end(&others, &mut by_number).await?;
+        let mut outcome = self.complete(&plain, &mut by_number).await;
+        if outcome.is_ok() {
+            outcome = self.end(&others, &mut by_number).await;
+        }
+        let mut unanswered = ClosureAnswer::Stale;
+        if let Err(error) = outcome {
+            if !by_number.values().any(|answer| *answer == ClosureAnswer::Closed) {
+                return Err(error);
+            }
+            // Something was closed for good and must be answered so; the rest is asked for again.
+            tracing::warn!(%error, "some attempts of a call could not be ended");
+            unanswered = ClosureAnswer::Contended;
+        }
         for (index, id) in places {
-            answers[index] = by_number.remove(&id).unwrap_or(ClosureAnswer::Stale);
+            answers[index] = by_number.remove(&id).unwrap_or(unanswered);
         }
         Ok(())
     }
@@ -131,30 +144,36 @@ impl PgStore {
         Ok(closed)
     }
 
-    /// Ends attempts in any other way, all in one statement; when somebody is in the way, in halves.
+    /// Ends attempts in any other way, at most [`MAX_ENDINGS`] in one statement; when somebody is in the way or the server
+    /// refuses one, in halves, so that one of them keeps no other back.
+    ///
+    /// # Errors
+    ///
+    /// The first failure, when all that could be ended was ended and answered; or at once when the server is away.
     pub(super) async fn end(
         &self,
         endings: &[Ending],
         answers: &mut HashMap<ReceiptId, ClosureAnswer>,
     ) -> Result<(), StoreError> {
-        let mut waiting = vec![endings];
+        let mut waiting: Vec<&[Ending]> = endings.chunks(MAX_ENDINGS).collect();
+        let mut first_failure = None;
         while let Some(endings) = waiting.pop() {
-            if endings.is_empty() {
-                continue;
-            }
             match self.try_end(endings).await {
                 Ok(closed) => answers.extend(closed.into_iter().map(|id| (id, ClosureAnswer::Closed))),
-                Err(Failed::Contended) if endings.len() == 1 => {
-                    answers.insert(endings[0].receipt, ClosureAnswer::Contended);
-                }
-                Err(Failed::Contended) => {
+                Err(Failed::Other(error)) if error.is_transient() => return Err(error),
+                Err(_) if endings.len() > 1 => {
                     let (left, right) = endings.split_at(endings.len() / 2);
                     waiting.extend([left, right]);
                 }
-                Err(Failed::Other(error)) => return Err(error),
+                Err(Failed::Contended) => {
+                    answers.insert(endings[0].receipt, ClosureAnswer::Contended);
+                }
+                Err(Failed::Other(error)) => {
+                    first_failure.get_or_insert(error);
+                }
             }
         }
-        Ok(())
+        first_failure.map_or(Ok(()), Err)
     }
 
     async fn try_end(&self, endings: &[Ending]) -> Result<Vec<ReceiptId>, Failed> {

@@ -12,6 +12,7 @@ use awa_core::name::JobKind;
 use awa_core::store::{ClaimRequest, Claimed, Horizon};
 
 use super::clock::micros_of;
+use super::close::receipt;
 use super::{PgStore, only_row, undecodable};
 use crate::value::{Json, Param, Row, types};
 
@@ -64,15 +65,16 @@ impl PgStore {
         let params = [Param::I64(instance.0), Param::I64(i64::try_from(limit).unwrap_or(i64::MAX))];
         let rows = self.call(OPERATION, self.sql.statement("claims/open_attempts"), &params).await?;
         let read = |row: &Row| {
+            let bad = undecodable(OPERATION);
             Ok(Receipt {
-                claim_slot: slot(row.i16(0)?),
-                nonce: Nonce(row.i64(1)?),
-                id: ReceiptId::from_raw(row.i64(2)?).unwrap_or_else(|| ReceiptId::new(BatchId(0), 1)),
-                job: JobId(row.i64(3)?),
-                run_lease: RunLease(row.i64(4)?),
+                claim_slot: slot(row.i16(0).map_err(&bad)?),
+                nonce: Nonce(row.i64(1).map_err(&bad)?),
+                id: receipt(row.i64(2).map_err(&bad)?)?,
+                job: JobId(row.i64(3).map_err(&bad)?),
+                run_lease: RunLease(row.i64(4).map_err(&bad)?),
             })
         };
-        rows.iter().map(|row| read(row).map_err(undecodable(OPERATION))).collect()
+        rows.iter().map(read).collect()
     }
 
     /// See [`Consumer::are_open`](awa_core::store::Consumer::are_open).
@@ -132,7 +134,7 @@ fn read_batch(row: &Row, request: &ClaimRequest, jobs: &mut Vec<ClaimedJob>) -> 
     for (index, (kind, args)) in kinds.into_iter().zip(args).enumerate() {
         let kind = match &last_kind {
             Some(last) if last.as_str() == kind => last.clone(),
-            _ => JobKind::new(kind)?,
+            _ => JobKind::trusted(kind),
         };
         last_kind = Some(kind.clone());
         let lease = leases.as_ref().and_then(|leases| leases[index]).unwrap_or(0);
@@ -151,7 +153,7 @@ fn read_batch(row: &Row, request: &ClaimRequest, jobs: &mut Vec<ClaimedJob>) -> 
             metadata: metadata.next().flatten().map(|json| JsonText::trusted(json.0)),
             priority,
             attempt: u32::from(tried.unsigned_abs()) + 1,
-            max_attempts: MaxAttempts::new(i64::from(max_attempts[index]))?,
+            max_attempts: MaxAttempts::new(i64::from(max_attempts[index].max(1)))?,
             created_at: created[index],
             claimed_at,
             deadline_at,

@@ -220,6 +220,11 @@ async fn look(session: &mut dyn Session, sql: &Sql, operation: &'static str) -> 
         .await
         .map_err(|error| error.into_store_error(operation))?;
     let row = only_row(operation, &rows)?;
+    let encoding = row.text(3).map_err(undecodable(operation))?;
+    if encoding != "UTF8" {
+        let problem = format!("the database has the encoding {encoding}, which cannot keep every text; use one with UTF8");
+        return Err(StoreError::new(StoreErrorKind::Refused, operation, problem));
+    }
     let read = || Ok(Looked { has_schema: row.bool(0)?, has_bookkeeping: row.bool(1)?, has_pre_ring: row.bool(2)? });
     read().map_err(undecodable(operation))
 }

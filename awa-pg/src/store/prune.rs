@@ -45,8 +45,9 @@ impl PgStore {
         Ok(reports)
     }
 
-    /// The decision before the lock for each used slot of the queue ring. Costly facts are gathered of drained slots only;
-    /// the others are kept for their state.
+    /// The decision before the lock for each used slot of the queue ring. Costly facts are gathered only of drained slots
+    /// that may go: those sealed longer than the retention, and the oldest while all together exceed its bytes. What is
+    /// not gathered here is proven under the lock.
     pub(super) async fn plan_queue(
         &self,
         session: &mut dyn Session,
@@ -55,15 +56,25 @@ impl PgStore {
         retention: &RetentionPolicy,
     ) -> Result<Vec<(SlotFacts, PruneDecision)>, StoreError> {
         let mut observed = Vec::new();
-        for slot in stored.slots.iter().filter(|slot| !matches!(slot.state, SlotState::Free | SlotState::Open)) {
+        let mut used: Vec<_> = stored.slots.iter().filter(|slot| !matches!(slot.state, SlotState::Free | SlotState::Open)).collect();
+        used.sort_by_key(|slot| slot.generation);
+        let drained = used.iter().filter(|slot| slot.state == SlotState::Drained);
+        let mut bytes = drained.fold(0_u64, |sum, slot| sum.saturating_add(slot.bytes));
+        for slot in used {
             let facts = SlotFacts {
                 slot: slot.slot,
                 generation: slot.generation,
                 state: slot.state,
                 pointer: stored.pointer,
             };
-            let (mut queue, mut history) = (spent(facts), SlotHistory { youngest: None, bytes: slot.bytes });
-            if slot.state == SlotState::Drained {
+            let youngest = Some(slot.sealed_for);
+            let (mut queue, mut history) = (spent(facts), SlotHistory { youngest, bytes: slot.bytes });
+            let may_go = slot.sealed_for >= retention.completed || bytes > retention.max_bytes;
+            if slot.state == SlotState::Drained && !may_go {
+                // A row that waits in a drained slot is looked for each time: no claim would find it.
+                queue.has_unpassed_rows = unpassed_lanes(session, sql, slot.slot.0, OPERATION).await? > 0;
+            } else if slot.state == SlotState::Drained {
+                bytes = bytes.saturating_sub(slot.bytes);
                 queue = self.queue_facts(session, sql, facts).await?;
                 let params = [Param::I16(i16::from(slot.slot.0)), self.clock.param()];
                 let age = number(session, sql, "rings/history_age", &params).await?;

@@ -51,12 +51,22 @@ impl PgStore {
         }
         let rows = self.call(OPERATION, sql.statement("rescue/slots"), &[self.clock.param()]).await?;
         let mut rescued = Rescued::default();
+        let mut first_failure = None;
         for row in &rows {
             let cursors = SlotCursors::read(row).map_err(undecodable(OPERATION))?;
-            self.sweep(&sql, SweepKind::Stale, &cursors, request, retry, &mut rescued).await?;
-            self.sweep(&sql, SweepKind::Deadline, &cursors, request, retry, &mut rescued).await?;
+            for kind in [SweepKind::Stale, SweepKind::Deadline] {
+                match self.sweep(&sql, kind, &cursors, request, retry, &mut rescued).await {
+                    Ok(()) => {}
+                    Err(error) if error.is_transient() => return Err(error),
+                    // A slot that is damaged stops no other.
+                    Err(error) => drop(first_failure.get_or_insert(error)),
+                }
+            }
         }
-        Ok(rescued)
+        match first_failure {
+            Some(error) if rescued.attempts.is_empty() => Err(error),
+            _ => Ok(rescued),
+        }
     }
 
     async fn may_rescue(&self, request: &RescueRequest) -> Result<bool, StoreError> {
@@ -143,6 +153,8 @@ impl PgStore {
             let bad = undecodable(OPERATION);
             let moment = row.timestamp(2).map_err(&bad)?;
             latest = latest.max(moment);
+            // A page is bounded by ids; a claim that overlapped others may have a smaller id and a later time.
+            latest = asked.through.map_or(latest, |through| latest.min(through.at));
             let key = BatchKey { at: latest, batch: BatchId(row.i64(0).map_err(&bad)?) };
             let nonce = Nonce(row.i64(1).map_err(&bad)?);
             let open = receipts(row.text(3).map_err(&bad)?)?;
@@ -189,7 +201,16 @@ impl PgStore {
             }
         }
         let mut answers = HashMap::with_capacity(endings.len());
-        self.end(&endings, &mut answers).await?;
+        if let Err(error) = self.end(&endings, &mut answers).await {
+            if error.is_transient() {
+                return Err(error);
+            }
+            // One attempt that cannot be moved keeps no other back: it is left for an operator, and looked at again.
+            tracing::error!(%error, "an attempt could not be rescued; run `awa doctor`");
+            for ending in &endings {
+                answers.entry(ending.receipt).or_insert(ClosureAnswer::Contended);
+            }
+        }
         for ending in &endings {
             if answers.get(&ending.receipt) == Some(&ClosureAnswer::Closed) {
                 let attempt = &attempts[&ending.receipt];
@@ -249,7 +270,7 @@ impl OpenAttempt {
                 attempt: row.i32(3).map_err(&bad)?.unsigned_abs(),
                 max_attempts: u32::from(row.i16(4).map_err(&bad)?.unsigned_abs()),
             },
-            queue: QueueName::new(row.text(5).map_err(&bad)?)?,
+            queue: QueueName::trusted(row.text(5).map_err(&bad)?),
         };
         Ok((receipt(row.i64(0).map_err(&bad)?)?, attempt))
     }

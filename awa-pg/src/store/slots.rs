@@ -31,6 +31,8 @@ pub(super) struct StoredSlot {
     pub(super) age: Duration,
     /// Of all its children.
     pub(super) bytes: u64,
+    /// Since it was sealed; zero when it is not.
+    pub(super) sealed_for: Duration,
 }
 
 impl StoredRing {
@@ -107,6 +109,7 @@ impl StoredSlot {
             state,
             age: length_of(row.opt_i64(3)?.unwrap_or(0)),
             bytes: row.i64(4)?.unsigned_abs(),
+            sealed_for: length_of(row.opt_i64(6)?.unwrap_or(0)),
         }))
     }
 }

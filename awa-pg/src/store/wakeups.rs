@@ -5,7 +5,7 @@
 //! their INSERT. A producer that tested before the announcement has a smaller transaction number than the one drawn
 //! after it, so an empty claim that sees past that number proves that no job was missed.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -68,8 +68,8 @@ struct Shared {
 }
 
 enum Command {
-    Announce(usize, oneshot::Sender<Option<u64>>),
-    Withdraw(usize),
+    Announce(usize, QueueName, oneshot::Sender<Option<u64>>),
+    Withdraw(usize, QueueName),
 }
 
 impl PgWakeups {
@@ -92,8 +92,7 @@ impl PgWakeups {
     }
 
     async fn bucket(&self, queue: &QueueName) -> Result<usize, StoreError> {
-        let mut buckets = self.shared.buckets.lock().await;
-        if let Some(bucket) = buckets.get(queue) {
+        if let Some(bucket) = self.shared.buckets.lock().await.get(queue) {
             return Ok(*bucket);
         }
         let lost = |error: PgError| error.into_store_error(OPERATION);
@@ -108,7 +107,7 @@ impl PgWakeups {
             return Err(StoreError::new(StoreErrorKind::Internal, OPERATION, problem));
         }
         *self.shared.channel.lock().await = Some(row.text(1).map_err(&bad)?.to_owned());
-        buckets.insert(queue.clone(), bucket);
+        self.shared.buckets.lock().await.insert(queue.clone(), bucket);
         Ok(bucket)
     }
 
@@ -137,14 +136,14 @@ impl Wakeups for PgWakeups {
         let count = *self.shared.signals[bucket].borrow();
         self.shared.seen.lock().await.insert(queue.clone(), count);
         let (reply, answer) = oneshot::channel();
-        self.command(Command::Announce(bucket, reply)).await;
+        self.command(Command::Announce(bucket, queue.clone(), reply)).await;
         let drawn = answer.await.ok().flatten();
         Ok(SleepTicket { sound_from: Horizon(drawn.unwrap_or(u64::MAX)), announced: drawn.is_some() })
     }
 
     async fn withdraw(&self, queue: &QueueName) -> Result<(), StoreError> {
         let bucket = self.bucket(queue).await?;
-        self.command(Command::Withdraw(bucket)).await;
+        self.command(Command::Withdraw(bucket, queue.clone())).await;
         Ok(())
     }
 
@@ -201,8 +200,8 @@ async fn refuse_for(pause: Duration, commands: &mut mpsc::Receiver<Command>) -> 
         match tokio::time::timeout_at(until, commands.recv()).await {
             Err(_) => return Ok(()),
             Ok(None) => return Err(()),
-            Ok(Some(Command::Announce(_, reply))) => drop(reply.send(None)),
-            Ok(Some(Command::Withdraw(_))) => {}
+            Ok(Some(Command::Announce(_, _, reply))) => drop(reply.send(None)),
+            Ok(Some(Command::Withdraw(..))) => {}
         }
     }
 }
@@ -223,7 +222,9 @@ async fn serve(
     mut listener: Box<dyn Listener>,
     commands: &mut mpsc::Receiver<Command>,
 ) -> Result<(), PgError> {
-    let mut announced = [0_u32; BUCKETS];
+    // By queue and not by number: a withdrawal of before this connection, or of an announcement that nobody waited for,
+    // takes nothing away from others.
+    let mut announced: Vec<HashSet<QueueName>> = vec![HashSet::new(); BUCKETS];
     loop {
         tokio::select! {
             payload = listener.next() => {
@@ -235,19 +236,19 @@ async fn serve(
             }
             command = commands.recv() => match command {
                 None => return Ok(()),
-                Some(Command::Announce(bucket, reply)) => {
-                    let drawn = announce(listener.session(), sql, bucket, announced[bucket] > 0).await?;
-                    announced[bucket] += u32::from(drawn.is_some());
+                Some(Command::Announce(bucket, queue, reply)) => {
+                    let drawn = announce(listener.session(), sql, bucket, !announced[bucket].is_empty()).await?;
+                    if drawn.is_some() {
+                        announced[bucket].insert(queue);
+                    }
                     let _ = reply.send(drawn);
                 }
-                Some(Command::Withdraw(bucket)) if announced[bucket] > 0 => {
-                    announced[bucket] -= 1;
-                    if announced[bucket] == 0 {
+                Some(Command::Withdraw(bucket, queue)) => {
+                    if announced[bucket].remove(&queue) && announced[bucket].is_empty() {
                         let params = [Param::I32(i32::try_from(bucket).unwrap_or(0))];
                         listener.session().query(sql.statement("wakeups/withdraw"), &params).await?;
                     }
                 }
-                Some(Command::Withdraw(_)) => {}
             },
         }
     }

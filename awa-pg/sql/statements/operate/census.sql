@@ -1,6 +1,8 @@
 -- Purpose: counts every job once, by state.
 -- Parameters: none.
--- Returns: state, number of jobs, number of distinct jobs (the two differ only when a job is in two places).
+-- Returns: state, number of jobs, number of distinct jobs; and one row with state NULL for all states together. The two
+--   numbers differ only when a job is in two places.
 -- Locks: ACCESS SHARE on everything.
 -- Caller: Operator::census.
-SELECT j.state, count(*), count(DISTINCT j.job_id) FROM /*schema*/awa.jobs AS j GROUP BY j.state
+SELECT j.state, count(*), count(DISTINCT j.job_id) FROM /*schema*/awa.jobs AS j
+GROUP BY GROUPING SETS ((j.state), ())

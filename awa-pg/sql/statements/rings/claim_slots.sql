@@ -1,6 +1,7 @@
 -- Purpose: the claim ring as rotation and pruning see it.
 -- Parameters: present.
--- Returns: slot, generation, state, microseconds since it was opened (NULL: never), bytes of its children, pointer.
+-- Returns: slot, generation, state, microseconds since it was opened (NULL: never), bytes of its children, pointer,
+--   microseconds since it was sealed (NULL: it is not).
 -- Locks: ACCESS SHARE on the control table.
 -- Caller: rotate, prune.
 SELECT s.slot, s.generation, s.state,
@@ -13,5 +14,6 @@ SELECT s.slot, s.generation, s.state,
            + pg_relation_size('/*schema*/awa.lease_claim_closures_0/*slot*/')
        -- end each
        END,
-       (SELECT p.last_value FROM /*schema*/awa.claim_ring_pointer AS p)
+       (SELECT p.last_value FROM /*schema*/awa.claim_ring_pointer AS p),
+       (extract(epoch FROM coalesce($1::timestamptz, clock_timestamp()) - s.sealed_at) * 1000000)::bigint
 FROM /*schema*/awa.claim_ring_slots AS s ORDER BY s.slot

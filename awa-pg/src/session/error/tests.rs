@@ -13,8 +13,8 @@ fn every_sqlstate_has_the_kind_that_tells_the_caller_what_to_do() {
         (&["28000", "28P01", "42501"], Denied),
         (&["3D000", "3F000", "42P01", "42883", "42703", "AW001"], NotReady),
         (&["XX001", "XX002", "AW002"], Corrupt),
-        (&["AW003"], Refused),
-        (&["XX000", "23505", "22P02", "42601", "25P02", "AW999", "P0001", ""], Internal),
+        (&["AW003", "22P02", "22P05", "23514", "25P02", "54000"], Refused),
+        (&["XX000", "23505", "42601", "AW999", "P0001", ""], Internal),
     ] {
         for code in codes {
             assert_eq!(PgError::from_server(*code, "x").kind(), kind, "{code}");
