@@ -259,7 +259,13 @@ impl fmt::Debug for StoredKey {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    let mut text = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        text.extend(
+            [byte >> 4, byte & 15].map(|digit| char::from_digit(u32::from(digit), 16).expect("it is below 16")),
+        );
+    }
+    text
 }
 
 /// The states in which a job holds its key. The default is every state of a job that has not ended: ready, deferred, running

@@ -474,12 +474,19 @@ async fn an_open_replacement_delays_nobody() {
     stage.complete(&stage.claim(1).await).await;
     stage.rotate(RingKind::Queue).await;
     stage.drain().await;
+    let running = ask(&stage, "r").await.id();
+    let runs = stage.claim(1).await;
     let old = ask(&stage, "k").await.id();
     let mut open = stage.connect().await;
     run(&mut open, "BEGIN").await;
     let answers = stage.store().enqueue_in(&mut open, &[newest(&stage, "k")]).await.unwrap();
     assert_eq!(answers[0], Enqueued::Replaced { new: answers[0].id(), old });
     let more = stage.enqueue(2).await;
+    // Its holder runs, so that it is looked for wherever jobs may wait.
+    assert_eq!(
+        stage.store().enqueue_in(&mut open, &[newest(&stage, "r")]).await.unwrap(),
+        [Enqueued::Duplicate(running)]
+    );
     assert!(stage.prune(RingKind::Queue).await.iter().any(|report| report.kept.is_none()), "the old slot is reclaimed");
     let jobs = stage.claim(10).await;
     assert_eq!(jobs.iter().map(|job| job.receipt.job).collect::<Vec<_>>(), [&[old], &more[..]].concat());
@@ -489,7 +496,75 @@ async fn an_open_replacement_delays_nobody() {
     assert_eq!(stage.place(old).await, "completed");
     assert_eq!(ask(&stage, "k").await, Enqueued::Duplicate(answers[0].id()), "the tick takes no key from the new one");
     stage.complete(&stage.claim(10).await).await;
+    stage.complete(&runs).await;
     nothing_is_left(&stage).await;
+}
+
+/// Two replace the same job: the second waits for the first, and then replaces what that one has left.
+#[tokio::test]
+async fn a_second_replacement_waits_for_the_first() {
+    let stage = Stage::new().await;
+    for (end, key) in [("COMMIT", "a"), ("ROLLBACK", "b")] {
+        let old = ask(&stage, key).await.id();
+        let mut first = stage.connect().await;
+        run(&mut first, "BEGIN").await;
+        let answers = stage.store().enqueue_in(&mut first, &[newest(&stage, key)]).await.unwrap();
+        let second = Asker::waiting(&stage, vec![newest(&stage, key)]).await;
+        run(&mut first, end).await;
+        let (found, mut second) = second.answer().await;
+        let left = if end == "COMMIT" { answers[0].id() } else { old };
+        assert_eq!(found[0], Enqueued::Replaced { new: found[0].id(), old: left }, "after {end}");
+        run(&mut second, "COMMIT").await;
+        let jobs = stage.claim(10).await;
+        assert_eq!(jobs.iter().map(|job| job.receipt.job).collect::<Vec<_>>(), [found[0].id()]);
+        stage.complete(&jobs).await;
+    }
+    nothing_is_left(&stage).await;
+}
+
+/// A replacement that meets a promotion waits for it, and replaces the job where it has come to.
+#[tokio::test]
+async fn a_replacement_finds_the_job_that_is_being_promoted() {
+    let stage = Stage::with_manual_clock().await;
+    let soon = keyed(&stage, "k").with_run_at(RunAt::after(Duration::from_secs(1)).unwrap());
+    let old = stage.store().enqueue(&[soon]).await.unwrap()[0].id();
+    let mut promoter = stage.connect().await;
+    run(&mut promoter, "BEGIN; SELECT awa.promote_due(10, p_now => now() + interval '1 day')").await;
+    let asker = Asker::waiting(&stage, vec![newest(&stage, "k")]).await;
+    run(&mut promoter, "COMMIT").await;
+    let (answers, mut connection) = asker.answer().await;
+    assert_eq!(answers[0], Enqueued::Replaced { new: answers[0].id(), old });
+    run(&mut connection, "COMMIT").await;
+    assert_eq!(stage.place(old).await, "cancelled");
+    let jobs = stage.claim(10).await;
+    assert_eq!(jobs.iter().map(|job| job.receipt.job).collect::<Vec<_>>(), [answers[0].id()]);
+    stage.complete(&jobs).await;
+    nothing_is_left(&stage).await;
+}
+
+/// A holder that ends between the two statements by which a key is taken and read: the key is asked for again.
+#[tokio::test]
+async fn a_key_that_comes_free_while_it_is_asked_for_is_taken() {
+    let stage = Stage::new().await;
+    ask(&stage, "k").await;
+    let jobs = stage.claim(1).await;
+    let mut stopper = stage.connect().await;
+    // The asker stops at the end of the statement that could not take the key.
+    run(
+        &mut stopper,
+        "CREATE FUNCTION awa.stop() RETURNS trigger LANGUAGE plpgsql AS
+             'BEGIN PERFORM pg_advisory_xact_lock(7); RETURN NULL; END';
+         CREATE TRIGGER stop AFTER INSERT ON awa.unique_claims FOR EACH STATEMENT EXECUTE FUNCTION awa.stop();
+         SELECT pg_advisory_lock(7)",
+    )
+    .await;
+    let asker = Asker::waiting(&stage, vec![keyed(&stage, "k")]).await;
+    stage.complete(&jobs).await;
+    run(&mut stopper, "SELECT pg_advisory_unlock(7)").await;
+    let (answers, mut connection) = asker.answer().await;
+    assert!(answers[0].is_inserted(), "{answers:?}");
+    run(&mut connection, "COMMIT").await;
+    assert_eq!(stage.claim(10).await[0].receipt.job, answers[0].id());
 }
 
 /// Everything at once on two keys: producers that skip and that replace, a worker that ends jobs in many ways, and the ticks.

@@ -424,8 +424,9 @@ pub async fn the_next_period_has_another_key(subject: &dyn Subject) {
     };
     let first = scene.enqueue(&[new()]).await[0];
     // The first hour after a border of the period, so that the call below cannot lie beyond the next.
-    let into_day = scene.view(first).await.created_at.as_micros().rem_euclid(day.as_micros() as i64);
-    scene.pass(day - Duration::from_micros(into_day.unsigned_abs()) + Duration::from_secs(1)).await;
+    let day_us = day.as_micros() as i64;
+    let left = day_us - scene.view(first).await.created_at.as_micros().rem_euclid(day_us);
+    scene.pass(Duration::from_micros(left.unsigned_abs()) + Duration::from_secs(1)).await;
     let second = scene.enqueue(&[new()]).await[0];
     assert_ne!(first, second, "another period, another job");
     scene.pass(Duration::from_hours(23)).await;

@@ -379,7 +379,7 @@ fn new_job(queue: u8, priority: i16, delay: u8, key: u8) -> NewJob {
     match states.get(usize::from(key) / 2) {
         Some(states) => {
             let own = UniqueBy::text(format!("key {}", key % 2)).key_of(&job).unwrap();
-            let on_conflict = if delay % 2 == 0 { OnConflict::Skip } else { OnConflict::Replace };
+            let on_conflict = if delay.is_multiple_of(2) { OnConflict::Skip } else { OnConflict::Replace };
             job.with_unique(Unique::new(own).while_in(*states).on_conflict(on_conflict))
         }
         None => job,

@@ -116,10 +116,9 @@ impl Model {
     fn retry_one(&mut self, job: JobId, now: Timestamp) -> Acted {
         let Some(place) = self.place(job) else { return Acted::Refused(Refusal::NotFound) };
         let from = self.state_at(job, &place);
-        if let (Place::Dead, Some(dead)) = (&place, self.dead.get(&job).map(|dead| dead.row.clone())) {
-            if let Err(refusal) = self.take_key_again(job, &dead) {
-                return Acted::Refused(refusal);
-            }
+        let dead = self.dead.get(&job).filter(|_| place == Place::Dead).map(|dead| dead.row.clone());
+        if let Some(Err(refusal)) = dead.map(|row| self.take_key_again(job, &row)) {
+            return Acted::Refused(refusal);
         }
         let row = match place {
             Place::Dead => self.dead.remove(&job).map(|dead| Row { attempt: 0, ..dead.row }),
