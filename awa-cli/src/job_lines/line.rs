@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use awa_core::job::MaxAttempts;
-use awa_core::{BadInput, JobKind, JsonText, NewJob, Priority, QueueName, RunAt};
+use awa_core::{BadInput, JobKind, JsonText, NewJob, Priority, QueueName, RunAt, Unique, UniqueBy};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
@@ -50,6 +50,12 @@ impl Defaults {
             .with_max_attempts(self.max_attempts))
     }
 
+    /// `job`, to exist only once as long as no job with this key has ended.
+    pub(crate) fn keyed(job: NewJob, key: &str) -> Result<NewJob, BadInput> {
+        let key = UniqueBy::text(key).key_of(&job).map_err(|bad| BadInput::new("unique_key", bad.problem))?;
+        Ok(job.with_unique(Unique::new(key)))
+    }
+
     /// The job of one line.
     pub(super) fn job_of(&self, text: &str) -> Result<NewJob, Refusal> {
         let members: Members<'_> = match serde_json::from_str(text) {
@@ -57,7 +63,7 @@ impl Defaults {
             Err(error) => return refuse("line", format!("it is not a JSON object: {error}")),
         };
         let mut defaults = self.clone();
-        let (mut args, mut metadata, mut start) = (None, None, None);
+        let (mut args, mut metadata, mut start, mut key) = (None, None, None, None);
         let mut seen: Vec<&str> = Vec::with_capacity(members.0.len());
         for (name, value) in &members.0 {
             let name = name.as_str();
@@ -68,6 +74,7 @@ impl Defaults {
             match name {
                 "args" => args = Some(JsonText::new("args", value.get())?),
                 "metadata" => metadata = Some(JsonText::new("metadata", value.get())?),
+                "unique_key" => key = Some(decoded::<String>("unique_key", value)?),
                 "queue" => defaults.queue = Some(QueueName::new(decoded::<String>("queue", value)?)?),
                 "kind" => defaults.kind = Some(JobKind::new(decoded::<String>("kind", value)?)?),
                 "priority" => defaults.priority = Priority::new(decoded("priority", value)?)?,
@@ -83,14 +90,18 @@ impl Defaults {
         let Some(args) = args else { return refuse("args", "it is missing") };
         defaults.run_at = start.unwrap_or(self.run_at);
         let job = defaults.job(args)?;
-        Ok(match metadata {
+        let job = match metadata {
             Some(metadata) => job.with_metadata(metadata),
+            None => job,
+        };
+        Ok(match key {
+            Some(key) => Self::keyed(job, &key)?,
             None => job,
         })
     }
 }
 
-const FIELDS: &str = "args, queue, kind, priority, run_at or delay_s, max_attempts and metadata";
+const FIELDS: &str = "args, queue, kind, priority, run_at or delay_s, max_attempts, metadata and unique_key";
 
 fn decoded<'a, T: Deserialize<'a>>(field: &'static str, value: &'a RawValue) -> Result<T, Refusal> {
     serde_json::from_str(value.get()).or_else(|error| {

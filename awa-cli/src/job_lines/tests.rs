@@ -55,6 +55,18 @@ fn a_line_may_say_everything_otherwise() {
 }
 
 #[test]
+fn a_line_may_have_a_key() {
+    let job = one(r#"{"args":1,"unique_key":"order 7"}"#);
+    assert_eq!(job.unique().unwrap().key, awa_core::UniqueBy::text("order 7").key_of(&job).unwrap());
+    assert_eq!(one(r#"{"args":1}"#).unique(), None);
+    for bad in
+        [r#"{"args":1,"unique_key":""}"#, r#"{"args":1,"unique_key":"a\u0000b"}"#, r#"{"args":1,"unique_key":7}"#]
+    {
+        assert_eq!(refusal(bad).0, "unique_key", "{bad}");
+    }
+}
+
+#[test]
 fn a_line_wins_over_the_flags_also_in_when_it_runs() {
     let flags = Defaults { run_at: RunAt::After(Duration::from_secs(9)), ..defaults() };
     let lines = read_with(&flags, "{\"args\":1}\n{\"args\":1,\"delay_s\":0}");

@@ -53,8 +53,7 @@ pub(super) async fn enqueue(
         }
         let enqueued = store.enqueue(&batch.jobs).await;
         let enqueued = enqueued.map_err(|error| Failure::from(error).with(&report.reached(&batch)))?;
-        report.answer.enqueued += enqueued.len();
-        report.answer.ids.extend(enqueued.into_iter().map(awa_core::Enqueued::id));
+        report.answer.count(enqueued);
         report.last_line = batch.last_line;
     }
     if report.answer.refused_lines > 0 {
