@@ -114,7 +114,9 @@ impl SqlxStore {
     /// # Errors
     ///
     /// As [`Producer::enqueue`](awa_core::store::Producer::enqueue). Bad input is refused earlier, when the
-    /// [`NewJob`] is made, so that it leaves the transaction as it was.
+    /// [`NewJob`] is made, so that it leaves the transaction as it was. Who asks for a unique key that another open
+    /// transaction has taken waits for its end; under REPEATABLE READ and SERIALIZABLE a key that was taken after the
+    /// snapshot is a serialization failure, [`Contended`](awa_core::StoreErrorKind::Contended): run the transaction again.
     pub async fn enqueue_in(
         &self,
         connection: &mut PgConnection,
