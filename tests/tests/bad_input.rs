@@ -307,3 +307,55 @@ async fn a_server_that_cannot_be_used_is_told_in_one_sentence_without_the_passwo
     one_sentence(&failure("mysql://careful:s3cret@localhost/x").await, StoreErrorKind::Refused, "postgres://");
     one_sentence(&failure("postgres://careful:s3cret@127.0.0.1:port/x").await, StoreErrorKind::Refused, "postgres://");
 }
+
+/// Anybody who may create functions in a schema of the search path can make ones that fit an argument better than
+/// PostgreSQL's own, which are chosen then although `pg_catalog` comes first. They must not run with the rights of a worker.
+#[tokio::test]
+async fn look_alike_functions_in_the_search_path_are_not_called() {
+    let stage = Stage::new().await;
+    let mut evil = stage.connect().await;
+    let traps = [
+        "nextval(text) RETURNS bigint",
+        "setval(text, bigint) RETURNS bigint",
+        "pg_relation_size(text) RETURNS bigint",
+        "brin_desummarize_range(text, bigint) RETURNS void",
+        "cardinality(text[]) RETURNS integer",
+        "cardinality(json[]) RETURNS integer",
+        "cardinality(bigint[]) RETURNS integer",
+        "cardinality(smallint[]) RETURNS integer",
+        "array_position(xid8[], xid8) RETURNS integer",
+        "array_position(bigint[], bigint) RETURNS integer",
+        "array_remove(bigint[], bigint) RETURNS bigint[]",
+        "unnest(bigint[]) RETURNS SETOF bigint",
+        "unnest(text[]) RETURNS SETOF text",
+        "unnest(smallint[]) RETURNS SETOF smallint",
+        "unnest(int8multirange) RETURNS SETOF int8range",
+        "lower(int8multirange) RETURNS bigint",
+        "upper(int8range) RETURNS bigint",
+        "lower(int8range) RETURNS bigint",
+        "isempty(int8multirange) RETURNS boolean",
+        "generate_series(integer, integer) RETURNS SETOF integer",
+        "pg_notify(text, text) RETURNS void",
+        "set_config(text, text, boolean) RETURNS text",
+    ];
+    for trap in traps {
+        let body = "LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'hijacked'; END $$";
+        run(&mut evil, &format!("CREATE FUNCTION public.{trap} {body}")).await;
+    }
+    for (operator, left, right, result) in [
+        ("@>", "int8multirange", "bigint", "boolean"),
+        ("&&", "int8multirange", "int8multirange", "boolean"),
+        ("-", "int8multirange", "int8multirange", "int8multirange"),
+        ("*", "int8multirange", "int8multirange", "int8multirange"),
+    ] {
+        let function = format!("trap_{left}_{right}_{result}");
+        let script = format!(
+            "CREATE OR REPLACE FUNCTION public.{function}({left}, {right}) RETURNS {result} LANGUAGE plpgsql
+                 AS $$ BEGIN RAISE EXCEPTION 'hijacked'; END $$;
+             CREATE OPERATOR public.{operator} (LEFTARG = {left}, RIGHTARG = {right}, FUNCTION = public.{function})"
+        );
+        run(&mut evil, &script).await;
+    }
+    let store = stage.fresh.another_pool(|options| options).await;
+    whole_life(&store, "life").await;
+}

@@ -5,8 +5,7 @@
 -- Locks: none. Each number is a transaction of its own, so that it is past when this returns.
 -- Caller: repair.
 CREATE OR REPLACE PROCEDURE /*schema*/awa.use_up_transactions(p_count bigint)
-LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp AS $awa$
+LANGUAGE plpgsql AS $awa$
 BEGIN
     FOR v_turn IN 1..p_count LOOP
         PERFORM pg_current_xact_id();

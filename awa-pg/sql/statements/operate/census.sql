@@ -4,5 +4,5 @@
 --   numbers differ only when a job is in two places.
 -- Locks: ACCESS SHARE on everything.
 -- Caller: Operator::census.
-SELECT j.state, count(*), count(DISTINCT j.job_id) FROM /*schema*/awa.jobs AS j
+SELECT j.state, pg_catalog.count(*), pg_catalog.count(DISTINCT j.job_id) FROM /*schema*/awa.jobs AS j
 GROUP BY GROUPING SETS ((j.state), ())

@@ -6,4 +6,4 @@
 WITH changed AS (
     UPDATE /*schema*/awa.queue_lanes AS l SET paused = $2::boolean
     WHERE l.queue = $1::text AND l.paused <> $2::boolean RETURNING l.queue)
-SELECT /*schema*/awa.wake(ARRAY[$1::text]) FROM (SELECT count(*) FROM changed) AS c WHERE NOT $2::boolean
+SELECT /*schema*/awa.wake(ARRAY[$1::text]) FROM (SELECT pg_catalog.count(*) FROM changed) AS c WHERE NOT $2::boolean

@@ -6,7 +6,8 @@
 SELECT e.receipt_id, r.job_id, e.row_lease + 1, (coalesce(r.attempt, 0) + 1)::integer, r.max_attempts, l.queue
 FROM /*schema*/awa.open_claims AS o
 JOIN /*schema*/awa.emitted_attempts AS e
-    ON e.ready_slot = o.ready_slot AND e.lane_id = o.lane_id AND e.seq = o.attempt_seq AND o.open @> e.receipt_id
+    ON e.ready_slot = o.ready_slot AND e.lane_id = o.lane_id AND e.seq = o.attempt_seq
+   AND o.open OPERATOR(pg_catalog.@>) e.receipt_id
 -- The first match behind the first row of the batch; without LIMIT the scan would go on to the end of the transaction.
 CROSS JOIN LATERAL (
     SELECT n.job_id, n.attempt, n.max_attempts, n.lane_id FROM /*schema*/awa.ready_entries AS n
@@ -15,5 +16,5 @@ CROSS JOIN LATERAL (
       AND coalesce(n.run_lease, 0) = e.row_lease
     ORDER BY n.xid, n.job_id LIMIT 1) AS r
 JOIN /*schema*/awa.queue_lanes AS l ON l.lane_id = r.lane_id
-WHERE o.batch_id = ANY (ARRAY(SELECT DISTINCT w >> 10 FROM unnest($1::bigint[]) AS w))
+WHERE o.batch_id = ANY (ARRAY(SELECT DISTINCT w >> 10 FROM pg_catalog.unnest($1::bigint[]) AS w))
   AND e.receipt_id = ANY ($1::bigint[])

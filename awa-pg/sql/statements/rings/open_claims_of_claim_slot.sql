@@ -3,12 +3,13 @@
 -- Returns: the number; 0 proves that every claim in it is closed.
 -- Locks: ACCESS SHARE on the slot's children and the parents.
 -- Caller: prune.
-SELECT coalesce((SELECT sum(upper(r) - lower(r)) FROM unnest(
-        coalesce((SELECT range_agg(/*schema*/awa.batch_receipts(b.batch_id, b.members))
+SELECT coalesce((SELECT pg_catalog.sum(pg_catalog.upper(r) - pg_catalog.lower(r)) FROM pg_catalog.unnest(
+        coalesce((SELECT pg_catalog.range_agg(/*schema*/awa.batch_receipts(b.batch_id, b.members))
                   FROM /*schema*/awa.lease_claim_batches AS b WHERE b.claim_slot = $1::smallint), '{}')
-      - coalesce((SELECT range_agg(c.receipts) FROM /*schema*/awa.closed_receipts AS c
+      OPERATOR(pg_catalog.-) coalesce((
+                  SELECT pg_catalog.range_agg(c.receipts) FROM /*schema*/awa.closed_receipts AS c
                   WHERE c.claim_slot = $1::smallint), '{}')) AS r), 0)::bigint
-     + (SELECT count(*) FROM /*schema*/awa.lease_claims AS l
+     + (SELECT pg_catalog.count(*) FROM /*schema*/awa.lease_claims AS l
         WHERE l.claim_slot = $1::smallint
           AND NOT EXISTS (SELECT FROM /*schema*/awa.lease_claim_closures AS c
                           WHERE c.claim_slot = l.claim_slot AND c.receipt_id = l.receipt_id))

@@ -4,12 +4,14 @@
 -- Returns: the number of claim slots; 0 proves that nothing of it is open.
 -- Locks: ACCESS SHARE on the claim ring.
 -- Caller: prune.
-SELECT count(*) FROM /*schema*/awa.claim_ring_slots AS s
-WHERE NOT isempty(
-        coalesce((SELECT range_agg(/*schema*/awa.batch_receipts(b.batch_id, b.members))
+SELECT pg_catalog.count(*) FROM /*schema*/awa.claim_ring_slots AS s
+WHERE NOT pg_catalog.isempty(
+        coalesce((SELECT pg_catalog.range_agg(/*schema*/awa.batch_receipts(b.batch_id, b.members))
                   FROM /*schema*/awa.lease_claim_batches AS b
                   WHERE b.claim_slot = s.slot AND b.ready_slot = $1::smallint), '{}')
-      - coalesce((SELECT range_agg(c.receipts) FROM /*schema*/awa.closed_receipts AS c WHERE c.claim_slot = s.slot), '{}'))
+      OPERATOR(pg_catalog.-) coalesce((
+                  SELECT pg_catalog.range_agg(c.receipts) FROM /*schema*/awa.closed_receipts AS c
+                  WHERE c.claim_slot = s.slot), '{}'))
    OR EXISTS (SELECT FROM /*schema*/awa.lease_claims AS l
               WHERE l.claim_slot = s.slot AND l.ready_slot = $1::smallint
                 AND NOT EXISTS (SELECT FROM /*schema*/awa.lease_claim_closures AS c

@@ -3,4 +3,5 @@
 -- Returns: whether it is this transaction's turn.
 -- Locks: an advisory lock, kept to the end of the transaction.
 -- Caller: rotate.
-SELECT pg_try_advisory_xact_lock(hashtextextended('awa rotation of ' || '/*schema*/awa' || ' ' || $1::text, 0))
+SELECT pg_catalog.pg_try_advisory_xact_lock(
+    pg_catalog.hashtextextended('awa rotation of ' || '/*schema*/awa' || ' ' || $1::text, 0))

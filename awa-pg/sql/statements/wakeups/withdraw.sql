@@ -3,4 +3,4 @@
 -- Returns: whether it was announced.
 -- Locks: releases the shared session lock.
 -- Caller: wake-ups.
-SELECT pg_advisory_unlock_shared(/*schema*/awa.wake_key($1::integer))
+SELECT pg_catalog.pg_advisory_unlock_shared(/*schema*/awa.wake_key($1::integer))
