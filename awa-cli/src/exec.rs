@@ -51,8 +51,12 @@ impl Program {
     pub(crate) fn find(words: Vec<OsString>, timeout: Option<Duration>) -> Result<Self, Failure> {
         let mut words = words.into_iter();
         let name = words.next().unwrap_or_default();
-        let missing =
-            || Failure::new(format!("there is no program {:?} to execute; check --exec", name.to_string_lossy()));
+        let missing = || {
+            Failure::new(format!(
+                "there is no program {:?} that may be executed; check --exec, and chmod +x a script",
+                name.to_string_lossy()
+            ))
+        };
         let is_program = |path: &PathBuf| path.is_file() && access(path, Access::EXEC_OK).is_ok();
         let named = Path::new(&name);
         let path = if named.components().count() > 1 {

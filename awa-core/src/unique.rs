@@ -24,10 +24,10 @@
 
 mod canonical;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use crate::error::BadInput;
@@ -136,49 +136,47 @@ impl UniqueBy {
     /// arguments cannot be told apart: members of what is no object, nested deeper than 127 levels, or with a number whose
     /// power of ten has more than 18 digits.
     pub fn key_of(&self, job: &NewJob) -> Result<UniqueKey, BadInput> {
-        let mut parts = Map::new();
-        let text = |text: &str| Value::String(text.to_owned());
+        let mut parts: BTreeMap<&str, String> = BTreeMap::new();
         if self.kind {
-            parts.insert("kind".to_owned(), text(job.kind().as_str()));
+            parts.insert("kind", canonical::quoted(job.kind().as_str()));
         }
         if self.queue {
-            parts.insert("queue".to_owned(), text(job.queue().as_str()));
+            parts.insert("queue", canonical::quoted(job.queue().as_str()));
         }
         if let Some(args) = self.args.of(job)? {
-            parts.insert("args".to_owned(), args);
+            parts.insert("args", args);
         }
         if let Some(own) = &self.text {
             check_text(own)?;
-            parts.insert("text".to_owned(), text(own));
+            parts.insert("text", canonical::quoted(own));
         }
         if parts.is_empty() {
             return Err(refused("no part is chosen, so that all jobs would be the same; choose at least one"));
         }
         let period = self.period.map(check_period).transpose()?;
         if let Some(micros) = period {
-            parts.insert("period_us".to_owned(), Value::from(micros));
+            parts.insert("period_us", canonical::write(&micros.to_string())?);
         }
-        let document = canonical::write(&Value::Object(parts))?;
+        let document = canonical::object(parts.iter().map(|(name, part)| (*name, part.as_str())));
         Ok(UniqueKey { digest: Sha256::digest(document.as_bytes()).into(), period })
     }
 }
 
 impl Args {
-    fn of(&self, job: &NewJob) -> Result<Option<Value>, BadInput> {
-        let args = || {
-            job.args().decode::<Value>().map_err(|error| refused(format!("the arguments cannot be compared: {error}")))
-        };
+    /// The canonical text of the chosen arguments.
+    fn of(&self, job: &NewJob) -> Result<Option<String>, BadInput> {
+        let json = job.args().as_str();
         match self {
             Self::None => Ok(None),
-            Self::All => args().map(Some),
+            Self::All => canonical::write(json).map(Some),
             Self::Fields(fields) if fields.is_empty() => Err(refused("the list of members of the arguments is empty")),
-            Self::Fields(fields) => match args()? {
-                Value::Object(mut members) => {
-                    members.retain(|name, _| fields.contains(name));
-                    Ok(Some(Value::Object(members)))
-                }
-                _ => Err(refused("members of the arguments are asked for, and the arguments are no JSON object")),
-            },
+            Self::Fields(fields) => {
+                let members = canonical::members(json)?.ok_or_else(|| {
+                    refused("members of the arguments are asked for, and the arguments are no JSON object")
+                })?;
+                let chosen = members.iter().filter(|(name, _)| fields.contains(*name));
+                Ok(Some(canonical::object(chosen.map(|(name, member)| (name.as_str(), member.as_str())))))
+            }
         }
     }
 }

@@ -25,7 +25,8 @@ pub struct MaintenanceConfig {
     pub queue_rotation: RotationPolicy,
     /// When the claim ring moves on. Default: 60 s or 64 MiB.
     pub claim_rotation: RotationPolicy,
-    /// How long the history of finished jobs is kept.
+    /// How long the history of finished jobs is kept. Default: 15 minutes or 1 GiB, whichever ends first; afterwards they
+    /// and their results are gone, also for `get`.
     pub retention: RetentionPolicy,
     /// The largest number of jobs of one promotion. Default: 1,000.
     pub promote_limit: usize,

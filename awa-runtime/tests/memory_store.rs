@@ -272,3 +272,27 @@ async fn no_job_is_lost_while_workers_come_and_go() {
     }
     last.stop().await;
 }
+
+#[derive(Serialize, Deserialize, Job, Clone, PartialEq, Debug)]
+#[job(kind = "shape", queue = "default", max_attempts = 1)]
+#[serde(tag = "type")]
+enum Shape {
+    Circle { radius: f64 },
+}
+
+/// serde reads such an enum through a buffer, in which numbers must stay numbers.
+#[tokio::test(start_paused = true)]
+async fn a_job_may_be_a_tagged_enum_with_fractions() {
+    let store = memory();
+    let job = store.enqueue_job(Shape::Circle { radius: 1.5 }).await.unwrap().id();
+    let seen = Arc::new(Mutex::new(Vec::<Shape>::new()));
+    let builder =
+        with_default_queue(&store).state(Arc::clone(&seen)).handler(|job: Shape, cx: JobContext| async move {
+            cx.state::<Mutex<Vec<Shape>>>()?.lock().unwrap().push(job);
+            Ok(Outcome::Done)
+        });
+    let running = Running::start(builder);
+    until_state(&store, job, JobState::Completed).await;
+    running.stop().await;
+    assert_eq!(*seen.lock().unwrap(), [Shape::Circle { radius: 1.5 }]);
+}

@@ -50,7 +50,10 @@ where
     let rows = sqlx::query_with(sql, arguments).persistent(true).fetch_all(executor).await?;
     let Some(first) = rows.first() else { return Ok(Vec::new()) };
     let columns = Columns::new(
-        first.columns().iter().map(|column| (column.name().to_owned(), column.type_info().oid().map_or(0, |oid| oid.0))),
+        first
+            .columns()
+            .iter()
+            .map(|column| (column.name().to_owned(), column.type_info().oid().map_or(0, |oid| oid.0))),
     );
     rows.iter().map(|row| read(&columns, row)).collect()
 }

@@ -15,6 +15,9 @@ pub(crate) fn reported(error: sqlx::Error) -> PgError {
         sqlx::Error::PoolTimedOut => {
             PgError::connection_lost("no connection became free in time; the pool is too small or the server is away")
         }
+        sqlx::Error::Tls(_) if !cfg!(feature = "tls") => PgError::from_driver(
+            "the server or the URL asks for encryption; build with the feature tls of awa-store-sqlx",
+        ),
         sqlx::Error::Io(_) | sqlx::Error::Tls(_) | sqlx::Error::PoolClosed | sqlx::Error::WorkerCrashed => {
             PgError::connection_lost(error.to_string())
         }

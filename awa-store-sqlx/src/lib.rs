@@ -26,8 +26,8 @@ mod options;
 mod session;
 mod store;
 
+pub use awa_pg::SchemaName;
 pub use awa_pg::sql::RingSizes;
 pub use awa_pg::store::{Clock, DoctorOptions, PreRing, Prepared, Repaired};
-pub use awa_pg::SchemaName;
 pub use options::SqlxStoreOptions;
 pub use store::SqlxStore;

@@ -44,7 +44,7 @@ fn demo(arguments: &[String]) -> Result<(), Failure> {
     if !run::is_set("DATABASE_URL") {
         postgres::ensure().unwrap_or_else(|problem| eprintln!("xtask: {problem}"));
     }
-    let build = ["run", "--quiet", "--package", "awa-cli", "--bin", "awa", "--", "demo"];
+    let build = ["run", "--package", "awa-cli", "--bin", "awa", "--", "demo"];
     Cargo::new(build).arguments(arguments).run()
 }
 
@@ -53,13 +53,16 @@ fn test(arguments: &[String]) -> Result<(), Failure> {
     if !run::is_set("AWA_TEST_DATABASE_URL") {
         postgres::ensure().map_err(Failure::new)?;
     }
+    // Whoever names packages wants those and no others.
+    let has_packages = arguments.iter().any(|argument| argument.starts_with("-p") || argument.starts_with("--package"));
+    let scope = if has_packages { &[][..] } else { &["--workspace"][..] };
     if Cargo::new(["nextest", "--version"]).succeeds_silently() {
-        Cargo::new(["nextest", "run", "--workspace"]).arguments(arguments).run()?;
+        Cargo::new(["nextest", "run"]).arguments(scope).arguments(arguments).run()?;
     } else {
-        let targets = ["test", "--workspace", "--lib", "--bins", "--tests", "--examples"];
-        Cargo::new(targets).arguments(arguments).run()?;
+        let targets = ["test", "--lib", "--bins", "--tests", "--examples"];
+        Cargo::new(targets).arguments(scope).arguments(arguments).run()?;
     }
-    Cargo::new(["test", "--workspace", "--doc"]).run()
+    if has_packages { Ok(()) } else { Cargo::new(["test", "--workspace", "--doc"]).run() }
 }
 
 /// Everything that must hold before a merge.

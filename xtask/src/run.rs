@@ -48,7 +48,7 @@ impl Cargo {
     }
 
     /// The same with further arguments.
-    pub(crate) fn arguments(mut self, more: &[String]) -> Self {
+    pub(crate) fn arguments(mut self, more: &[impl AsRef<std::ffi::OsStr>]) -> Self {
         self.arguments.extend(more.iter().map(OsString::from));
         self
     }

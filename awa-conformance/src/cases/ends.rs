@@ -10,7 +10,7 @@ use awa_core::{AttemptEnd, ClosureAnswer, JobState};
 use crate::Subject;
 use crate::scene::{Scene, job, json, retry_after};
 
-/// C2: a job that completed is completed, with nothing left of its error.
+/// C2: a job that completed is completed, and without an error when none of its attempts failed.
 pub async fn complete_leads_to_completed(subject: &dyn Subject) {
     let scene = Scene::open(subject, &["email"]).await;
     let id = scene.enqueue(&[job("email", "a")]).await[0];
@@ -53,7 +53,15 @@ pub async fn a_retry_waits_for_its_delay_and_counts(subject: &dyn Subject) {
     assert_eq!(scene.view(id).await.error, Some(ErrorText::new("boom")), "the error stays while the job waits");
     let second = scene.claim_one("email").await;
     assert_eq!((second.attempt, second.receipt.run_lease.get()), (2, 2));
-    assert_eq!((second.args, second.created_at), (attempt.args, attempt.created_at));
+    assert_eq!((&second.args, second.created_at), (&attempt.args, attempt.created_at));
+    scene.complete(std::slice::from_ref(&second)).await;
+    let view = scene.view(id).await;
+    let latest = Some(ErrorText::new("boom"));
+    assert_eq!(
+        (view.state, view.error),
+        (JobState::Completed, latest),
+        "the error of the latest failed attempt is kept"
+    );
 }
 
 /// C2: snoozes and releases wait for their delay and are not charged, however many there are; the next failure is the

@@ -8,7 +8,7 @@ fn job(args: &str) -> NewJob {
 }
 
 fn canonical_of(args: &str) -> String {
-    canonical::write(&serde_json::from_str(args).unwrap()).unwrap()
+    canonical::write(args).unwrap()
 }
 
 fn by_args(args: &str) -> UniqueKey {

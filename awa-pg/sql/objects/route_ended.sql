@@ -53,7 +53,7 @@ BEGIN
             job_id, run_lease, created_at, claimed_at, finalized_at, done_slot, priority, shard, attempt, max_attempts,
             state, queue, kind, args, metadata, result, error)
         SELECT e.job_id, e.run_lease, e.created_at, e.claimed_at, p_now, p_done_slot, e.priority, e.shard, e.attempt,
-               e.max_attempts, e.route, e.queue, e.kind, e.args, e.metadata, e.result, e.text
+               e.max_attempts, e.route, e.queue, e.kind, e.args, e.metadata, e.result, coalesce(e.text, e.last_error)
         FROM ended AS e WHERE e.route IN ('completed', 'failed', 'cancelled')
     )
     SELECT count(*), array_agg(e.job_id) FILTER (WHERE e.route IN ('completed', 'failed', 'cancelled')),

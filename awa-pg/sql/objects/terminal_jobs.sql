@@ -10,7 +10,7 @@
 CREATE OR REPLACE VIEW /*schema*/awa.terminal_jobs AS
 SELECT r.job_id, 'completed'::text AS state, l.queue, r.kind, l.priority, (coalesce(r.attempt, 0) + 1)::smallint AS attempt,
        r.max_attempts, coalesce(r.run_lease, 0) + 1 AS run_lease, r.args, r.metadata, r.created_at,
-       NULL::timestamptz AS claimed_at, c.completed_at AS finalized_at, NULL::json AS result, NULL::text AS error
+       NULL::timestamptz AS claimed_at, c.completed_at AS finalized_at, NULL::json AS result, r.last_error AS error
 FROM /*schema*/awa.receipt_completion_batches AS c
 JOIN /*schema*/awa.emitted_attempts AS e
     ON e.ready_slot = c.ready_slot AND e.lane_id = c.lane_id AND e.seq = c.attempt_seq
