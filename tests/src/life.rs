@@ -17,7 +17,7 @@ use awa_store_sqlx::SqlxStore;
 
 const ME: InstanceId = InstanceId(0x11FE);
 const RESCUER: InstanceId = InstanceId(0x11FF);
-const LONG: Duration = Duration::from_secs(3_600);
+const LONG: Duration = Duration::from_hours(1);
 /// How long a rescuer must have been healthy, and its last beat is younger than that, on a slow machine too.
 const HEALTHY: Duration = Duration::from_millis(500);
 /// How often a rescuer is asked that was not healthy for so long yet.

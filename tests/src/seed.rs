@@ -16,12 +16,11 @@ impl Seed {
     ///
     /// When the variable is set to something else than a number.
     pub fn announced() -> Self {
-        let seed = match std::env::var(VARIABLE) {
-            Ok(text) => text.parse().expect("AWA_TEST_SEED is a number"),
-            Err(_) => {
-                let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("the clock is after 1970");
-                now.as_micros() as u64 ^ u64::from(std::process::id()) << 40
-            }
+        let seed = if let Ok(text) = std::env::var(VARIABLE) {
+            text.parse().expect("AWA_TEST_SEED is a number")
+        } else {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("the clock is after 1970");
+            now.as_micros() as u64 ^ u64::from(std::process::id()) << 40
         };
         println!("to replay: {VARIABLE}={seed}");
         Self(seed)
@@ -31,12 +30,12 @@ impl Seed {
     #[must_use]
     pub fn split(&self, name: u64) -> Self {
         let mut other = Self(self.0 ^ name.wrapping_mul(0xD6E8_FEB8_6659_FD93));
-        other.next();
+        other.number();
         other
     }
 
     /// The next number.
-    pub fn next(&mut self) -> u64 {
+    pub fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.0;
         mixed = (mixed ^ mixed >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -46,7 +45,7 @@ impl Seed {
 
     /// A number below `bound`, which is at least 1.
     pub fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound.max(1)
+        self.number() % bound.max(1)
     }
 
     /// True once in `n` times.

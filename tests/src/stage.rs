@@ -23,7 +23,7 @@ pub const ME: InstanceId = InstanceId(0xA0);
 /// The process that rescues.
 pub const RESCUER: InstanceId = InstanceId(0xC0);
 /// The silence after which an attempt may be rescued.
-pub const STALENESS: Duration = Duration::from_secs(60);
+pub const STALENESS: Duration = Duration::from_mins(1);
 /// How often a call is repeated that answers "contended" or "more".
 const ROUNDS: usize = 256;
 /// How often it is looked whether a session waits; each look is a round trip.

@@ -207,7 +207,7 @@ async fn twenty_first_starts_at_once_install_the_schema_once() {
         let url = database.url();
         starting.push(tokio::spawn(async move {
             let options = SqlxStore::options().rings(SMALL_RINGS).max_connections(1).wakeups(false);
-            let store = options.acquire_timeout(Duration::from_secs(60)).connect(&url).await?;
+            let store = options.acquire_timeout(Duration::from_mins(1)).connect(&url).await?;
             let prepared = store.prepare_schema().await?;
             store.check_ready().await?;
             store.open_queue(&QueueName::new("q").unwrap()).await?;

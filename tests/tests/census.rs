@@ -34,7 +34,7 @@ const PACE: Duration = Duration::from_millis(400);
 const STALENESS: Duration = Duration::from_millis(400);
 const RESCUER: InstanceId = InstanceId(0xC0);
 /// The longest pause between beats of the rescuer, on a slow machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// No history is kept, so that the rings turn as fast as they can.
 const NOTHING: RetentionPolicy = RetentionPolicy { completed: Duration::ZERO, max_bytes: 0 };
 
@@ -152,13 +152,13 @@ async fn finish(
 
 /// Claims, and ends what it claimed in every way, or forgets it.
 async fn work(store: SqlxStore, book: Arc<Book>, mut seed: Seed) {
-    let me = InstanceId(seed.next() as i64);
+    let me = InstanceId(seed.number() as i64);
     let mut held = Vec::new();
     while book.goes_on() {
         let request = ClaimRequest {
             queue: queue(&mut seed),
             instance: me,
-            nonce: Nonce(seed.next() as i64),
+            nonce: Nonce(seed.number() as i64),
             max_jobs: BatchLimit::clamped(1 + seed.below(60) as usize),
             max_bytes: *seed.pick(&[1, 40, 1 << 20]),
             deadline: seed.one_in(4).then_some(Duration::from_millis(200)),
@@ -178,7 +178,7 @@ async fn work(store: SqlxStore, book: Arc<Book>, mut seed: Seed) {
             if answer == ClosureAnswer::Closed {
                 match closure.end {
                     AttemptEnd::Complete | AttemptEnd::CompleteWith { .. } => {
-                        book.end(closure.receipt.job, "completed")
+                        book.end(closure.receipt.job, "completed");
                     }
                     AttemptEnd::Cancel { .. } => book.end(closure.receipt.job, "cancelled"),
                     _ => {}

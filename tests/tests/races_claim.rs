@@ -373,10 +373,10 @@ async fn aged_jobs_keep_the_priority_they_were_enqueued_with() {
     let stage = Stage::with_manual_clock().await;
     let of = |priority: Priority| -> NewJob { stage.job("1").with_priority(priority) };
     stage.store().enqueue(&[of(Priority::BULK)]).await.unwrap();
-    stage.fresh.clock.advance(std::time::Duration::from_secs(3_600));
+    stage.fresh.clock.advance(std::time::Duration::from_hours(1));
     stage.store().enqueue(&[of(Priority::URGENT)]).await.unwrap();
     let mut request = stage.request(10);
-    request.aging = Some(std::time::Duration::from_secs(60));
+    request.aging = Some(std::time::Duration::from_mins(1));
     let jobs = stage.store().claim(&request).await.unwrap().jobs;
     stage.complete(&jobs).await;
     let mut session: PgConnection = stage.connect().await;

@@ -29,7 +29,7 @@ async fn an_open_closer_delays_its_own_receipt_and_no_neighbour() {
 
     // Each of these would end in `Contended` if it waited, because the user's transaction stays open.
     assert_eq!(stage.end(&jobs[1..4], AttemptEnd::Complete).await, [CLOSED; 3]);
-    let retry = AttemptEnd::Retry { delay: Duration::from_secs(60), error: ErrorText::new("boom") };
+    let retry = AttemptEnd::Retry { delay: Duration::from_mins(1), error: ErrorText::new("boom") };
     assert_eq!(stage.end(&jobs[4..6], retry).await, [CLOSED; 2]);
     for end in [AttemptEnd::Complete, AttemptEnd::Fail { error: ErrorText::new("boom") }] {
         assert_eq!(stage.end(&jobs[..1], end).await, [CONTENDED]);
@@ -214,7 +214,7 @@ async fn a_cancel_and_an_end_at_once_leave_one_terminal_state() {
     let stage = Stage::new().await;
     stage.enqueue(RACES).await;
     let jobs = stage.claim(RACES).await;
-    let minute = Duration::from_secs(60);
+    let minute = Duration::from_mins(1);
     let ends = [
         (AttemptEnd::Complete, "completed"),
         (AttemptEnd::Fail { error: ErrorText::new("boom") }, "dead"),

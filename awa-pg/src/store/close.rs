@@ -59,7 +59,8 @@ impl PgStore {
         // asked for one after the other: the answers name the number only.
         while !left.is_empty() {
             let mut numbers = HashSet::with_capacity(left.len());
-            let (now, later): (Vec<_>, Vec<_>) = left.into_iter().partition(|(_, receipt, _)| numbers.insert(receipt.id));
+            let (now, later): (Vec<_>, Vec<_>) =
+                left.into_iter().partition(|(_, receipt, _)| numbers.insert(receipt.id));
             self.close_distinct(now, &mut answers).await?;
             left = later;
         }
@@ -78,11 +79,14 @@ impl PgStore {
             places.push((index, receipt.id));
             match ending {
                 Some(ending) => others.push(ending),
-                None => plain.entry((receipt.claim_slot, receipt.id.batch(), receipt.nonce)).or_default().push(receipt.id),
+                None => {
+                    plain.entry((receipt.claim_slot, receipt.id.batch(), receipt.nonce)).or_default().push(receipt.id);
+                }
             }
         }
         let mut by_number = HashMap::with_capacity(places.len());
-        let plain: Vec<_> = plain.into_iter().map(|(key, ids)| (key, ids.into_iter().collect::<ReceiptSet>())).collect();
+        let plain: Vec<_> =
+            plain.into_iter().map(|(key, ids)| (key, ids.into_iter().collect::<ReceiptSet>())).collect();
         let mut outcome = self.complete(&plain, &mut by_number).await;
         if outcome.is_ok() {
             outcome = self.end(&others, &mut by_number).await;
@@ -258,9 +262,7 @@ fn ending(receipt: Receipt, end: &AttemptEnd) -> Result<Ending, StoreError> {
     };
     Ok(match end {
         AttemptEnd::Complete => of(Outcome::Completed, "completed", None, None, None),
-        AttemptEnd::CompleteWith { result } => {
-            of(Outcome::Completed, "completed", None, None, Some(result.as_str()))
-        }
+        AttemptEnd::CompleteWith { result } => of(Outcome::Completed, "completed", None, None, Some(result.as_str())),
         AttemptEnd::Retry { delay, error } => {
             of(Outcome::Retried, "deferred", Some(micros_of(*delay)), Some(error.as_str()), None)
         }
