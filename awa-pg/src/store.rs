@@ -161,7 +161,9 @@ fn undecodable(operation: &'static str) -> impl Fn(DecodeError) -> StoreError {
         StoreError::new(
             awa_core::error::StoreErrorKind::NotReady,
             operation,
-            format!("the server's answer does not fit this version of awa ({error}); run `awa migrate` of this version"),
+            format!(
+                "the server's answer does not fit this version of awa ({error}); run `awa migrate` of this version"
+            ),
         )
         .with_source(error)
     }
@@ -170,6 +172,10 @@ fn undecodable(operation: &'static str) -> impl Fn(DecodeError) -> StoreError {
 /// The first row of an answer that always has one.
 fn only_row<'r>(operation: &'static str, rows: &'r [Row]) -> Result<&'r Row, StoreError> {
     rows.first().ok_or_else(|| {
-        StoreError::new(awa_core::error::StoreErrorKind::Internal, operation, "the server sent no row where one was due")
+        StoreError::new(
+            awa_core::error::StoreErrorKind::Internal,
+            operation,
+            "the server sent no row where one was due",
+        )
     })
 }

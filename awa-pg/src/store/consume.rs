@@ -56,7 +56,9 @@ impl PgStore {
 
     /// See [`Consumer::retire`](awa_core::store::Consumer::retire).
     pub async fn retire(&self, instance: InstanceId) -> Result<(), StoreError> {
-        self.call("retire", self.sql.statement("claims/retire"), &[Param::I64(instance.0), self.clock.param()]).await.map(drop)
+        self.call("retire", self.sql.statement("claims/retire"), &[Param::I64(instance.0), self.clock.param()])
+            .await
+            .map(drop)
     }
 
     /// See [`Consumer::open_attempts`](awa_core::store::Consumer::open_attempts).

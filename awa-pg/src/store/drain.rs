@@ -48,12 +48,7 @@ impl PgStore {
     }
 
     /// Whether the slot was marked. The lock is taken first; the facts are read in statements after it.
-    async fn drain_slot(
-        &self,
-        session: &mut dyn Session,
-        sql: &Sql,
-        stored: &StoredSlot,
-    ) -> Result<bool, StoreError> {
+    async fn drain_slot(&self, session: &mut dyn Session, sql: &Sql, stored: &StoredSlot) -> Result<bool, StoreError> {
         let number = Param::I16(i16::from(stored.slot.0));
         let statement = sql.statement("rings/try_lock_queue_slot");
         let rows = session
@@ -75,7 +70,8 @@ impl PgStore {
             tracing::trace!(slot = stored.slot.0, %reason, "slot not drained");
             return Ok(false);
         }
-        let params = [number, Param::I64(now.generation.0), Param::Text("sealed".into()), Param::Text("drained".into())];
+        let params =
+            [number, Param::I64(now.generation.0), Param::Text("sealed".into()), Param::Text("drained".into())];
         let rows = session
             .query(sql.statement("rings/mark_queue_slot"), &params)
             .await

@@ -29,7 +29,9 @@ impl PgStore {
         }
         let mut session = self.pool.session().await.map_err(|error| error.into_store_error(OPERATION))?;
         let is_one_statement = first_chunk(jobs) == jobs.len();
-        if is_one_statement && self.reads_committed(session.as_mut()).await.map_err(|error| error.into_store_error(OPERATION))? {
+        if is_one_statement
+            && self.reads_committed(session.as_mut()).await.map_err(|error| error.into_store_error(OPERATION))?
+        {
             return enqueue_on(session.as_mut(), &self.sql, &self.clock, jobs).await;
         }
         let refused = |error: PgError| error.into_store_error(OPERATION);

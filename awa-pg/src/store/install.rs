@@ -55,7 +55,11 @@ impl fmt::Display for Prepared {
             return write!(f, "schema {:?} is up to date", self.schema);
         }
         let (migrations, objects) = (self.migrations.len(), self.objects);
-        write!(f, "schema {:?}: {migrations} migrations applied, {objects} functions and views installed", self.schema)?;
+        write!(
+            f,
+            "schema {:?}: {migrations} migrations applied, {objects} functions and views installed",
+            self.schema
+        )?;
         let Some(PreRing { claims, closures, closed_as_rescued }) = self.pre_ring else { return Ok(()) };
         write!(
             f,
@@ -199,7 +203,10 @@ impl Installation {
         if self.version < mine || self.fingerprint != sql.fingerprint() {
             return Err(not_ready(
                 operation,
-                format!("schema {schema:?} was set up by another awa ({}); run `awa migrate` of awa {program}", self.program),
+                format!(
+                    "schema {schema:?} was set up by another awa ({}); run `awa migrate` of awa {program}",
+                    self.program
+                ),
             ));
         }
         Ok(())
@@ -222,7 +229,8 @@ async fn look(session: &mut dyn Session, sql: &Sql, operation: &'static str) -> 
     let row = only_row(operation, &rows)?;
     let encoding = row.text(3).map_err(undecodable(operation))?;
     if encoding != "UTF8" {
-        let problem = format!("the database has the encoding {encoding}, which cannot keep every text; use one with UTF8");
+        let problem =
+            format!("the database has the encoding {encoding}, which cannot keep every text; use one with UTF8");
         return Err(StoreError::new(StoreErrorKind::Refused, operation, problem));
     }
     let read = || Ok(Looked { has_schema: row.bool(0)?, has_bookkeeping: row.bool(1)?, has_pre_ring: row.bool(2)? });
@@ -237,7 +245,11 @@ async fn rewrite_pre_ring(session: &mut dyn Session, sql: &Sql) -> Result<Option
     let Some(counts) = counts else { return Ok(None) };
     let counts: Vec<u64> = counts.split(' ').filter_map(|count| count.parse().ok()).collect();
     let [claims, closures, closed_as_rescued] = counts[..] else {
-        return Err(StoreError::new(StoreErrorKind::Internal, PREPARE, "the counts of the rewritten receipts are missing"));
+        return Err(StoreError::new(
+            StoreErrorKind::Internal,
+            PREPARE,
+            "the counts of the rewritten receipts are missing",
+        ));
     };
     Ok(Some(PreRing { claims, closures, closed_as_rescued }))
 }
@@ -278,13 +290,14 @@ async fn migrate(session: &mut dyn Session, sql: &Sql) -> Result<Vec<String>, St
             Some(_) => {
                 return Err(not_ready(
                     PREPARE,
-                    format!("migration {version} was applied with another content than this program's; nothing was changed"),
+                    format!(
+                        "migration {version} was applied with another content than this program's; nothing was changed"
+                    ),
                 ));
             }
             None => {
                 session.batch(&migration.text).await.map_err(|error| collision(error, sql))?;
-                let params =
-                    [Param::I32(version), Param::Text(migration.title.into()), Param::Text(hash.into())];
+                let params = [Param::I32(version), Param::Text(migration.title.into()), Param::Text(hash.into())];
                 query(session, sql, "install/record_migration", &params).await?;
                 titles.push(migration.title.to_owned());
             }

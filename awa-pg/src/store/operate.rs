@@ -32,9 +32,8 @@ impl PgStore {
         filter: &JobFilter,
     ) -> Result<Vec<JobView>, StoreError> {
         let id = |id: Option<JobId>| id.map_or(Param::Null(types::INT8), |id| Param::I64(id.0));
-        let text = |text: Option<&str>| {
-            text.map_or(Param::Null(types::TEXT), |text| Param::Text(text.to_owned().into()))
-        };
+        let text =
+            |text: Option<&str>| text.map_or(Param::Null(types::TEXT), |text| Param::Text(text.to_owned().into()));
         let params = [
             id(job),
             text(filter.queue.as_ref().map(QueueName::as_str)),
@@ -135,7 +134,8 @@ impl PgStore {
         if count == 0 {
             return Ok(answers);
         }
-        let rows = self.query_alone(session, statement, params).await.map_err(|error| error.into_store_error(operation))?;
+        let rows =
+            self.query_alone(session, statement, params).await.map_err(|error| error.into_store_error(operation))?;
         for row in &rows {
             let bad = undecodable(operation);
             let position = usize::try_from(row.i32(0).map_err(&bad)? - 1).unwrap_or(usize::MAX);

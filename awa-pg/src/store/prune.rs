@@ -56,17 +56,14 @@ impl PgStore {
         retention: &RetentionPolicy,
     ) -> Result<Vec<(SlotFacts, PruneDecision)>, StoreError> {
         let mut observed = Vec::new();
-        let mut used: Vec<_> = stored.slots.iter().filter(|slot| !matches!(slot.state, SlotState::Free | SlotState::Open)).collect();
+        let mut used: Vec<_> =
+            stored.slots.iter().filter(|slot| !matches!(slot.state, SlotState::Free | SlotState::Open)).collect();
         used.sort_by_key(|slot| slot.generation);
         let drained = used.iter().filter(|slot| slot.state == SlotState::Drained);
         let mut bytes = drained.fold(0_u64, |sum, slot| sum.saturating_add(slot.bytes));
         for slot in used {
-            let facts = SlotFacts {
-                slot: slot.slot,
-                generation: slot.generation,
-                state: slot.state,
-                pointer: stored.pointer,
-            };
+            let facts =
+                SlotFacts { slot: slot.slot, generation: slot.generation, state: slot.state, pointer: stored.pointer };
             let youngest = Some(slot.sealed_for);
             let (mut queue, mut history) = (spent(facts), SlotHistory { youngest, bytes: slot.bytes });
             let may_go = slot.sealed_for >= retention.completed || bytes > retention.max_bytes;
@@ -84,7 +81,8 @@ impl PgStore {
         }
         let policy = Retention { time: retention.completed, max_bytes: retention.max_bytes };
         let plan = policy.plan(&observed);
-        let facts_of = |slot: Slot| observed.iter().find(|(facts, _)| facts.slot.slot == slot).map(|(facts, _)| facts.slot);
+        let facts_of =
+            |slot: Slot| observed.iter().find(|(facts, _)| facts.slot.slot == slot).map(|(facts, _)| facts.slot);
         Ok(plan.into_iter().filter_map(|(slot, decision)| facts_of(slot).map(|facts| (facts, decision))).collect())
     }
 

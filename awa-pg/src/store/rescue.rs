@@ -163,7 +163,8 @@ impl PgStore {
                 let seen_at = row.opt_timestamp(4).map_err(&bad)?;
                 let signs = LifeSigns { claimed_at: moment, instance_seen_at: seen_at, attempt_seen_at: None };
                 too_new = cursors.now.since(moment) < request.staleness;
-                evidence = if signs.is_stale(cursors.now, request.staleness) { Evidence::Open } else { Evidence::Alive };
+                evidence =
+                    if signs.is_stale(cursors.now, request.staleness) { Evidence::Open } else { Evidence::Alive };
             }
             if open.is_empty() {
                 evidence = Evidence::Closed;
@@ -285,10 +286,9 @@ impl OpenAttempt {
         retry: &RetryPolicy,
     ) -> Ending {
         let (outcome, why) = match kind {
-            SweepKind::Stale => (
-                Outcome::StaleRescued,
-                format!("rescued: its worker gave no sign of life for {:?}", request.staleness),
-            ),
+            SweepKind::Stale => {
+                (Outcome::StaleRescued, format!("rescued: its worker gave no sign of life for {:?}", request.staleness))
+            }
             SweepKind::Deadline => (Outcome::DeadlineExpired, "rescued: its deadline was over".to_owned()),
         };
         let (route, delay_us, text) = match retry.after_failure(self.budget, None, spread(id)) {

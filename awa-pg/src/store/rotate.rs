@@ -90,9 +90,7 @@ async fn flag(
     statement: &'static str,
     params: &[Param<'_>],
 ) -> Result<bool, StoreError> {
-    let rows = session
-        .query(sql.statement(statement), params)
-        .await
-        .map_err(|error| error.into_store_error(OPERATION))?;
+    let rows =
+        session.query(sql.statement(statement), params).await.map_err(|error| error.into_store_error(OPERATION))?;
     only_row(OPERATION, &rows)?.bool(0).map_err(undecodable(OPERATION))
 }
