@@ -13,7 +13,7 @@ use awa_core::store::RetentionPolicy;
 
 use super::clock::length_of;
 use super::drain::unpassed_lanes;
-use super::prune::plan_claim;
+use super::prune::{Look, plan_claim};
 use super::slots::{StoredRing, StoredSlot};
 use super::wakeups::PgWakeups;
 use super::{PgStore, only_row, undecodable};
@@ -108,7 +108,9 @@ impl PgStore {
         // To find rows that wait, cursors are moved over cancelled ones; the doctor takes that back.
         let mut transaction = Transaction::begin(session, &TransactionLimits::default()).await.map_err(lost)?;
         let plan = match ring {
-            RingKind::Queue => self.plan_queue(transaction.session(), sql, &stored, &options.retention).await,
+            RingKind::Queue => {
+                self.plan_queue(transaction.session(), sql, &stored, &options.retention, Look::Everywhere).await
+            }
             _ => plan_claim(transaction.session(), sql, &stored).await,
         };
         transaction.rollback().await.map_err(lost)?;

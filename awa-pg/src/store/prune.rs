@@ -20,6 +20,15 @@ use crate::value::Param;
 
 const OPERATION: &str = "prune";
 
+/// Of which drained slots the costly facts are gathered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Look {
+    /// Of those that may go now.
+    WhereNeeded,
+    /// Of all, to tell an operator the reason of each.
+    Everywhere,
+}
+
 impl PgStore {
     /// See [`Maintainer::prune`](awa_core::store::Maintainer::prune).
     pub async fn prune(&self, ring: RingKind, retention: &RetentionPolicy) -> Result<Vec<PruneReport>, StoreError> {
@@ -28,7 +37,7 @@ impl PgStore {
         let mut session = self.pool.session().await.map_err(lost)?;
         let stored = StoredRing::read(session.as_mut(), &sql, &self.clock, ring, OPERATION).await?;
         let plan = match ring {
-            RingKind::Queue => self.plan_queue(session.as_mut(), &sql, &stored, retention).await?,
+            RingKind::Queue => self.plan_queue(session.as_mut(), &sql, &stored, retention, Look::WhereNeeded).await?,
             RingKind::Claim => plan_claim(session.as_mut(), &sql, &stored).await?,
             RingKind::Lease => return Err(no_lease_ring(OPERATION)),
         };
@@ -54,6 +63,7 @@ impl PgStore {
         sql: &Sql,
         stored: &StoredRing,
         retention: &RetentionPolicy,
+        look: Look,
     ) -> Result<Vec<(SlotFacts, PruneDecision)>, StoreError> {
         let mut observed = Vec::new();
         let mut used: Vec<_> =
@@ -66,7 +76,8 @@ impl PgStore {
                 SlotFacts { slot: slot.slot, generation: slot.generation, state: slot.state, pointer: stored.pointer };
             let youngest = Some(slot.sealed_for);
             let (mut queue, mut history) = (spent(facts), SlotHistory { youngest, bytes: slot.bytes });
-            let may_go = slot.sealed_for >= retention.completed || bytes > retention.max_bytes;
+            let may_go =
+                look == Look::Everywhere || slot.sealed_for >= retention.completed || bytes > retention.max_bytes;
             if slot.state == SlotState::Drained && !may_go {
                 // A row that waits in a drained slot is looked for each time: no claim would find it.
                 queue.has_unpassed_rows = unpassed_lanes(session, sql, slot.slot.0, OPERATION).await? > 0;
