@@ -63,7 +63,6 @@ macro_rules! each_case {
                 a_result_is_kept_to_the_byte [];
                 a_retry_waits_for_its_delay_and_counts [Clock];
                 snoozes_and_releases_are_not_charged [Clock];
-                a_release_without_delay_runs_with_the_next_promotion [];
                 a_fatal_error_leads_to_dead [];
                 cancel_leads_to_cancelled [];
                 a_job_has_exactly_its_budget_of_attempts [Clock];
@@ -163,6 +162,27 @@ macro_rules! each_case {
                 a_transaction_is_held_to_its_own_keys [Transactions];
                 an_open_asker_delays_neither_the_holder_nor_the_next [Transactions];
                 of_many_at_once_one_gets_the_key [];
+            }
+            carry {
+                jobs_that_are_handed_back_run_next_in_their_order [];
+                what_is_handed_back_keeps_its_lane_and_the_limit_of_bytes [];
+                waiting_jobs_keep_no_slot_and_their_order [];
+                a_backlog_stays_in_the_ring [];
+                a_late_commit_is_not_overtaken_by_what_is_carried_over [Transactions];
+                a_job_that_was_carried_over_can_be_cancelled [];
+                claims_and_moves_at_once_share_no_job [];
+            }
+            leases {
+                an_attempt_without_a_slot_ends_in_every_way [];
+                an_attempt_that_is_moved_keeps_its_receipt [];
+                a_receipt_of_a_lease_that_is_wrong_anywhere_closes_nothing [];
+                one_call_ends_attempts_with_and_without_a_slot [];
+                attempts_without_a_slot_are_rescued [Clock];
+                leases_of_a_dead_worker_are_rescued_page_by_page [Clock];
+                a_job_that_runs_without_a_slot_can_be_cancelled [];
+                nothing_pins_the_rings [];
+                leases_outlive_their_ring [];
+                leases_that_are_moved_are_not_taken_for_stale [];
             }
             audit {
                 the_attempts_of_a_lost_claim_are_found [Clock];

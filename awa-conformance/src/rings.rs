@@ -5,7 +5,8 @@ use std::time::Duration;
 use awa_core::id::Slot;
 use awa_core::prune::KeepReason;
 use awa_core::ring::{RingKind, RotationPolicy};
-use awa_core::store::{PruneReport, RetentionPolicy, Rotated};
+use awa_core::store::{PruneReport, RetentionPolicy, Rotated, Unpinned};
+use awa_core::unpin::UnpinPolicy;
 
 use crate::scene::{Scene, job};
 
@@ -41,6 +42,21 @@ impl Scene<'_> {
         self.store().drain().await.expect("drain");
         self.prune(RingKind::Queue, retention).await;
         self.prune(RingKind::Claim, retention).await;
+        self.prune(RingKind::Lease, retention).await;
+    }
+
+    /// Moves out what little keeps the oldest slots.
+    pub(crate) async fn unpin(&self) -> Unpinned {
+        self.store().unpin(&UnpinPolicy::default()).await.expect("unpin")
+    }
+
+    /// Seals the open slot of the queue ring after a small job has come and gone in it.
+    pub(crate) async fn seal_queue_slot_with(&self, label: &str) {
+        self.store().open_queue(&crate::scene::queue(FILLER)).await.expect("open_queue");
+        self.store().enqueue(&[job(FILLER, label)]).await.expect("enqueue");
+        let fillers = self.claim(FILLER, 10).await;
+        self.complete(&fillers).await;
+        self.seal_queue_slot().await;
     }
 
     /// One small job comes and goes, both rings turn if they can, and what is spent is reclaimed.
@@ -50,6 +66,7 @@ impl Scene<'_> {
         let fillers = self.claim(FILLER, 10).await;
         self.complete(&fillers).await;
         let rotated = [self.rotate(RingKind::Queue).await, self.rotate(RingKind::Claim).await];
+        self.rotate(RingKind::Lease).await;
         self.reclaim(retention).await;
         rotated
     }
@@ -76,7 +93,7 @@ impl Scene<'_> {
             let rotated = self.turn(&NO_HISTORY).await;
             assert!(rotated.iter().all(|rotated| matches!(rotated, Rotated::Opened(..))), "{rotated:?}");
         }
-        for ring in [RingKind::Queue, RingKind::Claim] {
+        for ring in RingKind::ALL {
             assert_eq!(self.kept(ring).await, [], "slots of the {ring} ring are not reclaimed");
         }
     }

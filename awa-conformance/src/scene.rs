@@ -282,8 +282,9 @@ impl<'s> Scene<'s> {
     pub(crate) fn slots(&self, ring: RingKind) -> u8 {
         let capabilities = self.subject.capabilities();
         match ring {
+            RingKind::Queue => capabilities.queue_slots,
             RingKind::Claim => capabilities.claim_slots,
-            _ => capabilities.queue_slots,
+            RingKind::Lease => capabilities.lease_slots,
         }
     }
 
@@ -335,7 +336,7 @@ pub(crate) fn reachable_states() -> [JobState; 6] {
     [JobState::Ready, JobState::Running, JobState::Deferred, JobState::Completed, JobState::Cancelled, JobState::Dead]
 }
 
-/// Every way in which an attempt can end.
+/// Every way in which an attempt can end; after the last the job is ready again.
 pub(crate) fn every_end() -> Vec<AttemptEnd> {
     let minute = Duration::from_mins(1);
     vec![
@@ -346,6 +347,7 @@ pub(crate) fn every_end() -> Vec<AttemptEnd> {
         AttemptEnd::Release { delay: minute },
         AttemptEnd::Fail { error: ErrorText::new("fatal") },
         AttemptEnd::Cancel { reason: ErrorText::new("asked to") },
+        AttemptEnd::Release { delay: Duration::ZERO },
     ]
 }
 

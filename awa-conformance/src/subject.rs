@@ -38,13 +38,15 @@ pub struct Capabilities {
     pub queue_slots: u8,
     /// Slots of the claim ring, at least 3.
     pub claim_slots: u8,
+    /// Slots of the lease ring, at least 3.
+    pub lease_slots: u8,
 }
 
 impl Capabilities {
-    /// Everything, with rings of these sizes.
+    /// Everything, with rings of these sizes, and a lease ring of 3 slots.
     pub fn all(queue_slots: u8, claim_slots: u8) -> Self {
         let has = [Capability::Clock, Capability::Transactions, Capability::Wakeups].into();
-        Self { has, queue_slots, claim_slots }
+        Self { has, queue_slots, claim_slots, lease_slots: 3 }
     }
 
     /// The same without `capability`.

@@ -17,7 +17,8 @@ use crate::time::Timestamp;
 pub struct Receipt {
     /// The attempt.
     pub id: ReceiptId,
-    /// The claim-ring slot that holds the claim. A batch never changes its slot.
+    /// The claim-ring slot that holds the claim, or [`Slot::LEASED`]. A batch never changes its slot, and an attempt that
+    /// goes on as a lease keeps its receipt.
     pub claim_slot: Slot,
     /// The random number of the claim call.
     pub nonce: Nonce,
@@ -136,7 +137,7 @@ pub enum AttemptEnd {
     },
     /// Handed back unstarted or unfinished, uncharged: the job is `deferred` for `delay`.
     Release {
-        /// From now; zero lets it run with the next promotion.
+        /// From now. Zero: the job is `ready` at once, before all others of its lane.
         delay: Duration,
     },
 }

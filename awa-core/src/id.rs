@@ -85,6 +85,11 @@ number!(
     i64
 );
 
+impl Slot {
+    /// Stands in the receipt of an attempt that was never in a slot of the claim ring, because it began as a lease.
+    pub const LEASED: Self = Self(u8::MAX);
+}
+
 /// One process start of a worker: 64 random bits, never reused, so that a restart under the same host name is another
 /// instance.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

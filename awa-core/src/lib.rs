@@ -13,6 +13,7 @@
 //! | order without locks: the lane frontier over transaction snapshots | [`frontier`] |
 //! | claims, closures and `open = claimed - closed` | [`receipt`] |
 //! | partitions that are reclaimed by truncation | [`ring`], [`prune`] |
+//! | freeing partitions that little keeps | [`unpin`] |
 //! | finding claims whose worker is gone | [`sweep`] |
 //! | retries | [`retry`] |
 //! | at most one job at a time per key | [`unique`] |
@@ -40,6 +41,7 @@ pub mod store;
 pub mod sweep;
 pub mod time;
 pub mod unique;
+pub mod unpin;
 
 pub use attempt::{AttemptEnd, ClaimedJob, Closure, ClosureAnswer};
 pub use error::{BadInput, StoreError, StoreErrorKind};

@@ -14,12 +14,14 @@
 //! What it simplifies: steps are atomic, so nobody ever finds a lock taken or half a rotation done, a cancelled ready
 //! job is always cancelled finally, and who would have to wait for a key is told to ask again.
 
+mod carry;
 mod check;
 mod claim;
 mod close;
 mod enqueue;
 #[cfg(test)]
 mod histories;
+mod leases;
 mod operate;
 mod places;
 mod rescue;
@@ -28,10 +30,12 @@ mod rows;
 mod slots;
 mod transactions;
 mod unique;
+mod unpin;
 mod wake;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::frontier::RowKey;
 use crate::id::{BatchId, InstanceId, JobId};
 use crate::name::QueueName;
 use crate::ring::RingKind;
@@ -43,8 +47,9 @@ pub use check::Violation;
 pub use transactions::TransactionId;
 pub use unique::KeyInDoubt;
 
+use leases::LeaseSlot;
 use rescue::Process;
-use rows::{ClaimSlot, DeadRow, DeferredRow, Lane, QueueSlot};
+use rows::{ClaimSlot, DeadRow, DeferredRow, Lane, QueueSlot, ReadyRow};
 use slots::Ring;
 use transactions::Transactions;
 use unique::Holder;
@@ -56,12 +61,18 @@ pub struct RingSizes {
     pub queue: u8,
     /// Slots of the claim ring, at least 2.
     pub claim: u8,
+    /// Slots of the lease ring, at least 2.
+    pub lease: u8,
 }
 
 impl Default for RingSizes {
     /// The sizes of a new schema.
     fn default() -> Self {
-        Self { queue: RingKind::Queue.default_slots(), claim: RingKind::Claim.default_slots() }
+        Self {
+            queue: RingKind::Queue.default_slots(),
+            claim: RingKind::Claim.default_slots(),
+            lease: RingKind::Lease.default_slots(),
+        }
     }
 }
 
@@ -74,6 +85,9 @@ pub struct Model {
     queues: BTreeMap<QueueName, Queue>,
     queue_ring: Ring<QueueSlot>,
     claim_ring: Ring<ClaimSlot>,
+    /// Ready rows that were moved out of the ring, or handed back; claims read them first.
+    carried: BTreeMap<Lane, BTreeMap<RowKey, ReadyRow>>,
+    lease_ring: Ring<LeaseSlot>,
     deferred: BTreeMap<JobId, DeferredRow>,
     dead: BTreeMap<JobId, DeadRow>,
     keys: BTreeMap<StoredKey, Holder>,
@@ -109,6 +123,8 @@ impl Model {
             queues: BTreeMap::new(),
             queue_ring: Ring::new(RingKind::Queue, sizes.queue, now),
             claim_ring: Ring::new(RingKind::Claim, sizes.claim, now),
+            carried: BTreeMap::new(),
+            lease_ring: Ring::new(RingKind::Lease, sizes.lease, now),
             deferred: BTreeMap::new(),
             dead: BTreeMap::new(),
             keys: BTreeMap::new(),
@@ -122,6 +138,6 @@ impl Model {
 
     /// The sizes of the rings.
     pub fn ring_sizes(&self) -> RingSizes {
-        RingSizes { queue: self.queue_ring.len(), claim: self.claim_ring.len() }
+        RingSizes { queue: self.queue_ring.len(), claim: self.claim_ring.len(), lease: self.lease_ring.len() }
     }
 }

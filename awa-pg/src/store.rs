@@ -20,8 +20,10 @@ mod operate;
 mod prune;
 mod repair;
 mod rescue;
+mod rescue_leases;
 mod rotate;
 mod slots;
+mod unpin;
 mod wakeups;
 
 use std::sync::Arc;

@@ -9,7 +9,7 @@ use awa_core::model::RingSizes;
 use awa_core::{Enqueued, NewJob, Store, StoreError, Timestamp};
 use awa_store_mem::{FaultyStore, ManualClock, MemStore, MemTransaction};
 
-const RINGS: RingSizes = RingSizes { queue: 5, claim: 4 };
+const RINGS: RingSizes = RingSizes { queue: 5, claim: 4, lease: 3 };
 
 /// A memory store, and the store through which the suite uses it.
 struct Fixture {

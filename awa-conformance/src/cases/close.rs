@@ -156,6 +156,7 @@ pub async fn members_of_a_batch_end_independently(subject: &dyn Subject) {
 pub(crate) fn state_after(end: &AttemptEnd) -> JobState {
     match end {
         AttemptEnd::Complete | AttemptEnd::CompleteWith { .. } => JobState::Completed,
+        AttemptEnd::Release { delay } if delay.is_zero() => JobState::Ready,
         AttemptEnd::Retry { .. } | AttemptEnd::Snooze { .. } | AttemptEnd::Release { .. } => JobState::Deferred,
         AttemptEnd::Fail { .. } => JobState::Dead,
         AttemptEnd::Cancel { .. } => JobState::Cancelled,

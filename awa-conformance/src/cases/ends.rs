@@ -91,17 +91,6 @@ pub async fn snoozes_and_releases_are_not_charged(subject: &dyn Subject) {
     scene.expect(&[(id, JobState::Dead)]).await;
 }
 
-/// A release without delay lets the job run with the next promotion.
-pub async fn a_release_without_delay_runs_with_the_next_promotion(subject: &dyn Subject) {
-    let scene = Scene::open(subject, &["email"]).await;
-    let id = scene.enqueue(&[job("email", "a")]).await[0];
-    let attempt = scene.claim_one("email").await;
-    scene.close_one(&attempt, AttemptEnd::Release { delay: Duration::ZERO }).await;
-    scene.promote().await;
-    let again = scene.claim_one("email").await;
-    assert_eq!((again.receipt.job, again.attempt), (id, 1));
-}
-
 /// C2: a fatal error ends the job at once, whatever is left of its budget.
 pub async fn a_fatal_error_leads_to_dead(subject: &dyn Subject) {
     let scene = Scene::open(subject, &["email"]).await;

@@ -1,10 +1,12 @@
 //! The cases, one file per topic. Each is a function of a fresh subject; it panics when the store is wrong.
 
 pub mod audit;
+pub mod carry;
 pub mod close;
 pub mod ends;
 pub mod enqueue;
 pub mod fencing;
+pub mod leases;
 pub mod operate;
 pub mod order;
 pub mod pause;

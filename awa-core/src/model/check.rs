@@ -132,15 +132,23 @@ impl Model {
                 }
             }
         }
+        let leased = self.leases().filter(|(_, lease)| lease.claim_slot == Slot::LEASED);
+        for (_, lease) in leased {
+            if !leases.insert((lease.key.job, lease.row.run_lease)) {
+                return Err(Violation::LeaseUsedTwice(lease.key.job, lease.row.run_lease));
+            }
+        }
         Ok(())
     }
 
     fn check_rings(&self) -> Result<(), Violation> {
         let free_queue = self.queue_ring.slots_in(SlotState::Free).into_iter();
+        let free_lease = self.lease_ring.slots_in(SlotState::Free).into_iter();
         let free_claim = self.claim_ring.slots_in(SlotState::Free).into_iter();
         let mut dirty = free_queue
             .filter(|slot| !self.queue_ring.content(*slot).is_empty())
-            .chain(free_claim.filter(|slot| !self.claim_ring.content(*slot).is_empty()));
+            .chain(free_claim.filter(|slot| !self.claim_ring.content(*slot).is_empty()))
+            .chain(free_lease.filter(|slot| !self.lease_ring.content(*slot).is_empty()));
         if let Some(slot) = dirty.next() {
             return Err(Violation::FreeSlotNotEmpty(slot));
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Model;
-use super::rows::{Batch, Lane, Member};
+use super::rows::{Batch, Lane, Member, ReadyRow};
 use crate::attempt::{ClaimedJob, Receipt};
 use crate::frontier::{Snapshot, Step};
 use crate::id::{BatchId, ReceiptId, RunLease, Slot};
@@ -30,6 +30,13 @@ impl Budget {
         self.jobs == 0 || self.bytes == 0
     }
 
+    /// Pays for a job. True, so that a condition can end with it.
+    fn spend(&mut self, ready: &ReadyRow) -> bool {
+        self.jobs -= 1;
+        self.bytes = self.bytes.saturating_sub(ready.row.body.args.as_str().len() as u64);
+        true
+    }
+
     /// Whether the call may take jobs from `slot`.
     fn admits(&mut self, slot: Slot) -> bool {
         self.slots.contains(&slot) || self.slots.len() < MAX_SLOTS_PER_CALL && self.slots.insert(slot)
@@ -49,17 +56,37 @@ impl Model {
         let slots = self.queue_ring.view().claim_slots();
         let lanes = self.lanes_by_urgency(request, &slots, &snapshot, now);
         let pieces = || lanes.iter().flat_map(|lane| slots.iter().map(move |slot| (lane, *slot)));
-        for (lane, slot) in pieces() {
-            if !self.has_candidates(lane, slot.slot, &snapshot) {
-                continue;
+        'lanes: for lane in &lanes {
+            claimed.jobs.extend(self.claim_first(request, lane, &mut budget, now));
+            for slot in &slots {
+                if !self.has_candidates(lane, slot.slot, &snapshot) {
+                    continue;
+                }
+                if budget.is_spent() || !budget.admits(slot.slot) {
+                    break 'lanes;
+                }
+                claimed.jobs.extend(self.claim_from(request, lane, *slot, &snapshot, &mut budget, now));
             }
-            if budget.is_spent() || !budget.admits(slot.slot) {
-                break;
-            }
-            claimed.jobs.extend(self.claim_from(request, lane, slot, &snapshot, &mut budget, now));
         }
-        claimed.more = budget.jobs > 0 && pieces().any(|(lane, slot)| self.has_candidates(lane, slot.slot, &snapshot));
+        claimed.more = budget.jobs > 0
+            && (lanes.iter().any(|lane| self.carried.contains_key(lane))
+                || pieces().any(|(lane, slot)| self.has_candidates(lane, slot.slot, &snapshot)));
         claimed
+    }
+
+    /// Takes the rows of a lane that go before those in the ring.
+    fn claim_first(
+        &mut self,
+        request: &ClaimRequest,
+        lane: &Lane,
+        budget: &mut Budget,
+        now: Timestamp,
+    ) -> Vec<ClaimedJob> {
+        let jobs = self.claim_carried(request, lane, now, |ready| !budget.is_spent() && budget.spend(ready));
+        if !jobs.is_empty() {
+            self.take_turn(lane);
+        }
+        jobs
     }
 
     /// Whether a walk of this lane in this slot would visit anything, tombstones included.
@@ -92,6 +119,9 @@ impl Model {
 
     /// Since when the first candidate of a lane waits.
     fn head_ready_at(&self, lane: &Lane, slots: &[Pointer], snapshot: &Snapshot) -> Option<Timestamp> {
+        if let Some((_, ready)) = self.first_carried(lane) {
+            return Some(ready.ready_at);
+        }
         slots.iter().find_map(|slot| {
             let content = self.queue_ring.content(slot.slot);
             let rows = content.ready.get(lane)?;
@@ -121,8 +151,7 @@ impl Model {
                 run_lease: RunLease(ready.row.run_lease.0 + 1),
                 attempt: ready.row.attempt.saturating_add(1),
             });
-            budget.jobs -= 1;
-            budget.bytes = budget.bytes.saturating_sub(ready.row.body.args.as_str().len() as u64);
+            budget.spend(ready);
             if budget.is_spent() { Step::StopHere } else { Step::Continue }
         });
         self.queue_ring.content_mut(slot.slot).frontiers.insert(lane.clone(), walk.frontier);

@@ -2,7 +2,7 @@
 
 use super::Model;
 use super::claim::receipt;
-use super::rows::{Batch, Completion, DeadRow, DeferredRow, DoneRow, Member, ReadyPlace, Row};
+use super::rows::{Batch, Completion, DeadRow, DeferredRow, DoneRow, Member, ReadyPlace, ReadyRow, Row};
 use crate::attempt::{AttemptEnd, Closure, ClosureAnswer, ErrorText, Receipt};
 use crate::id::{InstanceId, JobId, ReceiptId, Slot};
 use crate::json::JsonText;
@@ -16,11 +16,26 @@ use crate::time::Timestamp;
 #[derive(Clone, Debug)]
 pub(super) struct OpenAttempt {
     pub(super) id: ReceiptId,
-    pub(super) claim_slot: Slot,
-    pub(super) place: ReadyPlace,
+    pub(super) held: Held,
     pub(super) member: Member,
     /// The job as it is now: claimed, and charged for this attempt.
     pub(super) row: Row,
+    /// When its ready row was appended.
+    pub(super) ready_at: Timestamp,
+}
+
+/// Where an open attempt is kept.
+#[derive(Clone, Debug)]
+pub(super) enum Held {
+    /// As a member of a claim batch, with its ready row in the queue ring.
+    InRing {
+        /// The slot of the batch.
+        claim_slot: Slot,
+        /// The ready row.
+        place: ReadyPlace,
+    },
+    /// As a self-contained lease.
+    AsLease,
 }
 
 impl OpenAttempt {
@@ -63,12 +78,18 @@ impl Model {
                 open.push((batch.claimed_at, receipt(batch, id, member, slot)));
             }
         }
+        let leases = self.leases().filter(|(_, lease)| lease.instance == instance);
+        open.extend(leases.map(|(id, lease)| (lease.claimed_at, lease.receipt(id))));
         open.sort_unstable_by_key(|(claimed_at, receipt)| (*claimed_at, receipt.id));
         open.into_iter().map(|(_, receipt)| receipt).take(limit).collect()
     }
 
     /// The open attempt for which this receipt was issued: the one spelling of "is it open?" for what callers present.
     pub(super) fn open_attempt(&self, presented: &Receipt) -> Option<OpenAttempt> {
+        self.open_in_ring(presented).or_else(|| self.open_as_lease(presented))
+    }
+
+    fn open_in_ring(&self, presented: &Receipt) -> Option<OpenAttempt> {
         let content = self.claim_ring.find(presented.claim_slot)?;
         let batch = content.batches.get(&presented.id.batch())?;
         let member = batch.member(presented.id)?;
@@ -85,22 +106,23 @@ impl Model {
     /// The attempt of a member, with its job as it is while the attempt is open.
     pub(super) fn attempt_of(&self, batch: &Batch, member: &Member, id: ReceiptId, claim_slot: Slot) -> OpenAttempt {
         let ready = self.queue_ring.content(batch.ready_slot).row(&batch.lane, member.key);
-        let row = &ready.expect("the row of an open attempt is not truncated").row;
+        let ReadyRow { row, ready_at } = ready.expect("the row of an open attempt is not truncated");
+        let place = ReadyPlace { slot: batch.ready_slot, lane: batch.lane.clone(), key: member.key };
         OpenAttempt {
             id,
-            claim_slot,
-            place: ReadyPlace { slot: batch.ready_slot, lane: batch.lane.clone(), key: member.key },
+            held: Held::InRing { claim_slot, place },
             member: *member,
             row: Row { run_lease: member.run_lease, attempt: member.attempt, ..row.clone() },
+            ready_at: *ready_at,
         }
     }
 
     /// Appends the closure of an attempt and moves its job, in one step.
     pub(super) fn end_attempt(&mut self, attempt: OpenAttempt, end: &AttemptEnd, now: Timestamp) {
-        self.append_closure(attempt.id, attempt.claim_slot);
+        self.append_closure(&attempt);
         let job = attempt.member.key.job;
         match end {
-            AttemptEnd::Complete => self.complete(&attempt, now),
+            AttemptEnd::Complete => self.complete(attempt, now),
             AttemptEnd::CompleteWith { result } => {
                 self.file(job, attempt.row, JobState::Completed, Some(result.clone()), now);
             }
@@ -111,6 +133,9 @@ impl Model {
             AttemptEnd::Fail { error } => self.fail(attempt, error, Disposition::Exhausted, now),
             AttemptEnd::Snooze { delay } => {
                 self.defer(job, uncharged(attempt.row), now.saturating_add(*delay), DeferredReason::Snooze);
+            }
+            AttemptEnd::Release { delay } if delay.is_zero() => {
+                self.carry(attempt.member.key, ReadyRow { row: uncharged(attempt.row), ready_at: attempt.ready_at });
             }
             AttemptEnd::Release { delay } => {
                 self.defer(job, uncharged(attempt.row), now.saturating_add(*delay), DeferredReason::Release);
@@ -137,21 +162,34 @@ impl Model {
         }
     }
 
-    fn append_closure(&mut self, id: ReceiptId, claim_slot: Slot) {
-        let content = self.claim_ring.content_mut(claim_slot);
-        let closed = content.closed.entry(id.batch()).or_default();
-        assert!(!closed.contains(id), "receipt {id} is closed twice");
-        *closed = closed.union(&[id].into_iter().collect());
+    /// Makes an attempt closed: a closure beside its claim, or the end of its lease.
+    pub(super) fn append_closure(&mut self, attempt: &OpenAttempt) {
+        let id = attempt.id;
+        match &attempt.held {
+            Held::AsLease => {
+                self.remove_lease(id);
+            }
+            Held::InRing { claim_slot, .. } => {
+                let content = self.claim_ring.content_mut(*claim_slot);
+                let closed = content.closed.entry(id.batch()).or_default();
+                assert!(!closed.contains(id), "receipt {id} is closed twice");
+                *closed = closed.union(&[id].into_iter().collect());
+            }
+        }
         self.transactions.write_and_commit();
     }
 
-    /// Compact history, in the slot of the ready row that tells the rest.
-    fn complete(&mut self, attempt: &OpenAttempt, now: Timestamp) {
-        self.leave_key(attempt.member.key.job, &attempt.row.body, JobState::Completed);
-        let ReadyPlace { slot, lane, key } = attempt.place.clone();
-        let OpenAttempt { member: Member { run_lease, attempt, .. }, .. } = *attempt;
-        let completion = Completion { lane, key, run_lease, attempt, finalized_at: now };
-        self.queue_ring.content_mut(slot).completions.insert(key.job, completion);
+    /// Compact history, in the slot of the ready row that tells the rest; a lease has none, and leaves wide history.
+    fn complete(&mut self, attempt: OpenAttempt, now: Timestamp) {
+        let OpenAttempt { held, member: Member { key, run_lease, attempt }, row, .. } = attempt;
+        match held {
+            Held::AsLease => self.file(key.job, row, JobState::Completed, None, now),
+            Held::InRing { place: ReadyPlace { slot, lane, key }, .. } => {
+                self.leave_key(key.job, &row.body, JobState::Completed);
+                let completion = Completion { lane, key, run_lease, attempt, finalized_at: now };
+                self.queue_ring.content_mut(slot).completions.insert(key.job, completion);
+            }
+        }
     }
 
     /// Wide history, in the open slot.

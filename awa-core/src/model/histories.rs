@@ -20,6 +20,7 @@ use crate::state::JobState;
 use crate::store::{BatchLimit, ClaimRequest, RescueRequest, RetentionPolicy};
 use crate::time::Timestamp;
 use crate::unique::{KeyStates, OnConflict, Unique, UniqueBy};
+use crate::unpin::UnpinPolicy;
 
 const STALENESS: Duration = Duration::from_secs(30);
 const PATIENT: RetentionPolicy = RetentionPolicy { completed: Duration::from_mins(1), max_bytes: u64::MAX };
@@ -38,9 +39,10 @@ enum Op {
     Retire { instance: i64 },
     Rescue { page: usize },
     Promote { limit: usize },
-    Rotate { claim_ring: bool },
+    Rotate { ring: RingKind },
     Drain,
-    Prune { claim_ring: bool, patient: bool },
+    Unpin { max_rows: u32, max_attempts: u32 },
+    Prune { ring: RingKind, patient: bool },
     Cancel { job: Index },
     Retry { job: Index },
     Pause { queue: u8, paused: bool },
@@ -58,14 +60,15 @@ fn op() -> impl Strategy<Value = Op> {
             .prop_map(|(queue, max_jobs, instance, deadline, aging, max_bytes)| Op::Claim {
                 queue, max_jobs, instance, deadline, aging, max_bytes,
             }),
-        8 => prop::collection::vec((any::<Index>(), 0_u8..8), 1..4).prop_map(|receipts| Op::Close { receipts }),
+        8 => prop::collection::vec((any::<Index>(), 0_u8..9), 1..4).prop_map(|receipts| Op::Close { receipts }),
         2 => (1_i64..4).prop_map(|instance| Op::Beat { instance }),
         1 => (1_i64..4).prop_map(|instance| Op::Retire { instance }),
         3 => (1_usize..4).prop_map(|page| Op::Rescue { page }),
         3 => (1_usize..4).prop_map(|limit| Op::Promote { limit }),
-        4 => any::<bool>().prop_map(|claim_ring| Op::Rotate { claim_ring }),
+        4 => ring().prop_map(|ring| Op::Rotate { ring }),
         3 => Just(Op::Drain),
-        4 => (any::<bool>(), any::<bool>()).prop_map(|(claim_ring, patient)| Op::Prune { claim_ring, patient }),
+        4 => (0_u32..4, 0_u32..4).prop_map(|(max_rows, max_attempts)| Op::Unpin { max_rows, max_attempts }),
+        4 => (ring(), any::<bool>()).prop_map(|(ring, patient)| Op::Prune { ring, patient }),
         3 => any::<Index>().prop_map(|job| Op::Cancel { job }),
         2 => any::<Index>().prop_map(|job| Op::Retry { job }),
         1 => (0_u8..2, any::<bool>()).prop_map(|(queue, paused)| Op::Pause { queue, paused }),
@@ -90,7 +93,7 @@ impl Bookkeeper {
     fn new() -> Self {
         let now = Timestamp::from_micros(1_000_000_000);
         Self {
-            model: Model::new(RingSizes { queue: 4, claim: 3 }, now),
+            model: Model::new(RingSizes { queue: 4, claim: 3, lease: 3 }, now),
             now,
             open: Vec::new(),
             committed: BTreeMap::new(),
@@ -132,11 +135,15 @@ impl Bookkeeper {
             Op::Retire { instance } => self.model.retire(InstanceId(*instance), now),
             Op::Rescue { page } => self.rescue(*page),
             Op::Promote { limit } => drop(self.model.promote(*limit, now)),
-            Op::Rotate { claim_ring } => drop(self.model.rotate(ring(*claim_ring), &AT_ONCE, now)),
+            Op::Rotate { ring } => drop(self.model.rotate(*ring, &AT_ONCE, now)),
             Op::Drain => drop(self.model.drain()),
-            Op::Prune { claim_ring, patient } => {
+            Op::Unpin { max_rows, max_attempts } => {
+                let policy = UnpinPolicy { min_free: 3, max_rows: *max_rows, max_attempts: *max_attempts };
+                drop(self.model.unpin(&policy));
+            }
+            Op::Prune { ring, patient } => {
                 let retention = if *patient { PATIENT } else { IMPATIENT };
-                self.model.prune(ring(*claim_ring), &retention, now);
+                self.model.prune(*ring, &retention, now);
             }
             Op::Cancel { job } => {
                 if let Some(job) = self.pick_job(*job) {
@@ -203,9 +210,14 @@ impl Bookkeeper {
     fn eligible(&self) -> BTreeMap<Lane, Vec<JobId>> {
         let mut keys: BTreeMap<Lane, Vec<_>> = BTreeMap::new();
         for (_, place) in self.model.places(None) {
-            if let Place::Ready(ready) = place {
-                let generation: Generation = self.model.queue_ring.generation(ready.slot);
-                keys.entry(ready.lane).or_default().push((generation, ready.key));
+            match place {
+                Place::Ready(ready) => {
+                    let generation: Generation = self.model.queue_ring.generation(ready.slot);
+                    keys.entry(ready.lane).or_default().push((generation, ready.key));
+                }
+                // What is carried over goes before all generations.
+                Place::Carried(lane, key) => keys.entry(lane).or_default().push((Generation(0), key)),
+                _ => {}
             }
         }
         let in_order = |mut keys: Vec<(Generation, crate::frontier::RowKey)>| {
@@ -349,11 +361,11 @@ impl Bookkeeper {
         self.audit();
         let ended = |state: &JobState| state.is_terminal();
         assert!(self.committed.values().all(ended), "something did not end: {:?}", self.committed);
-        for ring in [RingKind::Queue, RingKind::Claim] {
+        for ring in RingKind::ALL {
             self.model.rotate(ring, &AT_ONCE, self.now);
         }
         self.model.drain();
-        for ring in [RingKind::Queue, RingKind::Claim] {
+        for ring in RingKind::ALL {
             let reports = self.model.prune(ring, &IMPATIENT, self.now);
             assert!(reports.iter().all(|report| report.kept.is_none()), "{ring}: {reports:?}");
         }
@@ -361,8 +373,8 @@ impl Bookkeeper {
     }
 }
 
-fn ring(claim: bool) -> RingKind {
-    if claim { RingKind::Claim } else { RingKind::Queue }
+fn ring() -> impl Strategy<Value = RingKind> {
+    prop::sample::select(&RingKind::ALL[..])
 }
 
 fn queue_name(number: u8) -> QueueName {
@@ -395,6 +407,7 @@ fn attempt_end(number: u8) -> AttemptEnd {
         4 => AttemptEnd::Snooze { delay },
         5 => AttemptEnd::Fail { error: text() },
         6 => AttemptEnd::Cancel { reason: text() },
+        8 => AttemptEnd::Release { delay: Duration::ZERO },
         _ => AttemptEnd::Release { delay },
     }
 }

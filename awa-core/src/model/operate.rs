@@ -81,6 +81,12 @@ impl Model {
         let from = self.state_at(job, &place);
         match place {
             Place::Ready(place) => self.bury(place, reason, now),
+            Place::Carried(lane, key) => {
+                let ready = self.take_carried(&lane, key);
+                let row = Row { error: Some(reason.clone()), ..ready.row };
+                self.transactions.write_and_commit();
+                self.file(job, row, JobState::Cancelled, None, now);
+            }
             Place::Running(receipt) => {
                 let attempt = self.open_attempt(&receipt).expect("a running job has an open attempt");
                 self.end_attempt(attempt, &AttemptEnd::Cancel { reason: reason.clone() }, now);

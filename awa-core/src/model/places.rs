@@ -1,9 +1,9 @@
 //! Where jobs are: the one spelling that reading, counting and intervening share.
 
 use super::Model;
-use super::rows::{ReadyPlace, ReadyRow, Row};
+use super::rows::{Lane, ReadyPlace, ReadyRow, Row};
 use crate::attempt::Receipt;
-use crate::frontier::Snapshot;
+use crate::frontier::{RowKey, Snapshot};
 use crate::id::{JobId, RunLease, Slot};
 use crate::state::JobState;
 use crate::store::JobView;
@@ -15,7 +15,9 @@ use super::claim::receipt;
 pub(super) enum Place {
     /// A ready row that no claim has passed.
     Ready(ReadyPlace),
-    /// A claim without a closure.
+    /// A ready row in the carry-over.
+    Carried(Lane, RowKey),
+    /// A claim without a closure, or a lease.
     Running(Receipt),
     /// A row of the deferred jobs.
     Deferred,
@@ -46,6 +48,11 @@ impl Model {
                 }
             }
         }
+        let leases = self.leases().filter(|(_, lease)| wanted(lease.key.job));
+        places.extend(leases.map(|(id, lease)| (lease.key.job, Place::Running(lease.receipt(id)))));
+        let carried = self.carried.iter().flat_map(|(lane, rows)| rows.keys().map(move |key| (lane, *key)));
+        let carried = carried.filter(|(_, key)| wanted(key.job));
+        places.extend(carried.map(|(lane, key)| (key.job, Place::Carried(lane.clone(), key))));
         let deferred = self.deferred.iter().filter(|(job, row)| wanted(**job) && snapshot.sees(row.xid));
         places.extend(deferred.map(|(job, _)| (*job, Place::Deferred)));
         let dead = self.dead.keys().filter(|job| wanted(**job));
@@ -84,7 +91,7 @@ impl Model {
     /// The state that a place means.
     pub(super) fn state_at(&self, job: JobId, place: &Place) -> JobState {
         match place {
-            Place::Ready(_) => JobState::Ready,
+            Place::Ready(_) | Place::Carried(..) => JobState::Ready,
             Place::Running(_) => JobState::Running,
             Place::Deferred => JobState::Deferred,
             Place::Dead => JobState::Dead,
@@ -98,7 +105,11 @@ impl Model {
     pub(super) fn row_at(&self, job: JobId, place: &Place) -> &Row {
         match place {
             Place::Ready(place) => &self.ready_row(place).row,
+            Place::Carried(lane, key) => &self.carried[lane][key].row,
             Place::Running(receipt) => {
+                if let Some(lease) = self.lease(receipt.id) {
+                    return &lease.row;
+                }
                 let batch = &self.claim_ring.content(receipt.claim_slot).batches[&receipt.id.batch()];
                 let key = batch.member(receipt.id).expect("a place names a member that exists").key;
                 &self.ready_row(&ReadyPlace { slot: batch.ready_slot, lane: batch.lane.clone(), key }).row
@@ -123,6 +134,7 @@ impl Model {
         let state = self.state_at(job, place);
         match place {
             Place::Ready(place) => view(job, state, &self.ready_row(place).row),
+            Place::Carried(lane, key) => view(job, state, &self.carried[lane][key].row),
             Place::Running(receipt) => self.view_running(job, receipt),
             Place::Deferred => {
                 let deferred = &self.deferred[&job];
@@ -156,8 +168,11 @@ impl Model {
 
     fn view_running(&self, job: JobId, receipt: &Receipt) -> JobView {
         let attempt = self.open_attempt(receipt).expect("a running job has an open attempt");
-        let batch = &self.claim_ring.content(receipt.claim_slot).batches[&receipt.id.batch()];
-        JobView { claimed_at: Some(batch.claimed_at), ..view(job, JobState::Running, &attempt.row) }
+        let claimed_at = match self.lease(receipt.id) {
+            Some(lease) => lease.claimed_at,
+            None => self.claim_ring.content(receipt.claim_slot).batches[&receipt.id.batch()].claimed_at,
+        };
+        JobView { claimed_at: Some(claimed_at), ..view(job, JobState::Running, &attempt.row) }
     }
 
     fn view_completed(&self, job: JobId, slot: Slot) -> JobView {

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use super::Model;
 use super::close::OpenAttempt;
+use super::leases::{Lease, leased};
 use super::rows::{Batch, ClaimSlot};
 use crate::attempt::{AttemptEnd, ErrorText};
-use crate::id::{BatchId, InstanceId, Slot};
+use crate::id::{BatchId, InstanceId, ReceiptId, Slot};
 use crate::retry::{Disposition, RetryPolicy};
 use crate::store::{RescueRequest, Rescued, RescuedAttempt};
 use crate::sweep::{
@@ -66,6 +67,7 @@ impl Model {
             .claim_ring
             .numbered()
             .flat_map(|(_, content)| content.open_attempts().map(|(batch, _)| batch.instance))
+            .chain(self.leases().map(|(_, lease)| lease.instance))
             .collect();
         self.processes.retain(|instance, process| {
             holders.contains(instance) || !process.retired && now.since(process.beats.last) < keep
@@ -90,7 +92,28 @@ impl Model {
                 self.sweep(kind, slot, request, retry, now, &mut rescued);
             }
         }
+        self.rescue_leases(request, retry, now, &mut rescued);
         rescued
+    }
+
+    /// Leases are few and are looked at one by one: the first of each kind in the order of their receipts.
+    fn rescue_leases(&mut self, request: &RescueRequest, retry: &RetryPolicy, now: Timestamp, rescued: &mut Rescued) {
+        let cause = |lease: &Lease| {
+            if self.is_gone(lease.instance, lease.claimed_at, request, now) {
+                Some(Cause::Gone)
+            } else {
+                lease.deadline_at.is_some_and(|deadline| deadline <= now).then_some(Cause::DeadlineOver)
+            }
+        };
+        let mut found: Vec<(ReceiptId, Cause)> =
+            self.leases().filter_map(|(id, lease)| cause(lease).map(|cause| (id, cause))).collect();
+        found.sort_unstable_by_key(|(id, _)| *id);
+        rescued.more |= found.len() > request.page;
+        found.truncate(request.page);
+        for (id, cause) in found {
+            let attempt = leased(id, self.lease(id).expect("it was just found"));
+            rescued.attempts.push(self.rescue_attempt(cause, attempt, retry, now));
+        }
     }
 
     /// The claims of a process that said goodbye need no sweep: they are not too new.
@@ -171,15 +194,20 @@ impl Model {
         if content.open(id).is_empty() {
             return Evidence::Closed;
         }
-        let process = self.processes.get(&batch.instance).filter(|process| !process.retired);
+        if self.is_gone(batch.instance, batch.claimed_at, request, now) { Evidence::Open } else { Evidence::Alive }
+    }
+
+    /// Whether the worker of an attempt has given no sign of life for too long, or has said goodbye.
+    fn is_gone(&self, instance: InstanceId, claimed_at: Timestamp, request: &RescueRequest, now: Timestamp) -> bool {
+        let process = self.processes.get(&instance);
         let signs = LifeSigns {
-            claimed_at: batch.claimed_at,
+            claimed_at,
             instance_seen_at: process.map(|process| process.beats.last),
             attempt_seen_at: None,
         };
         // A process may ask for more patience than the rescuer has, never for less.
         let staleness = process.map_or(request.staleness, |process| process.staleness.max(request.staleness));
-        if signs.is_stale(now, staleness) { Evidence::Open } else { Evidence::Alive }
+        process.is_some_and(|process| process.retired) || signs.is_stale(now, staleness)
     }
 
     fn rescue_batch(

@@ -9,11 +9,10 @@ use crate::frontier::Step;
 use crate::id::{JobId, Slot};
 use crate::name::QueueName;
 use crate::prune::{
-    ClaimFacts, KeepReason, Phase, PruneDecision, PruneFacts, QueueFacts, Retention, SlotFacts, SlotHistory, decide,
+    ClaimFacts, KeepReason, LeaseFacts, Phase, PruneDecision, PruneFacts, QueueFacts, Retention, SlotFacts,
+    SlotHistory, decide,
 };
-use crate::ring::{
-    DrainDecision, DrainFacts, RingKind, RotateDecision, RotationPolicy, SlotState, StayReason, drain, rotate,
-};
+use crate::ring::{DrainDecision, DrainFacts, RingKind, RotateDecision, RotationPolicy, SlotState, drain, rotate};
 use crate::store::{Drained, Promoted, PruneReport, RetentionPolicy, Rotated, Task};
 use crate::time::Timestamp;
 
@@ -52,12 +51,12 @@ impl Model {
         Promoted { jobs: due.len(), more }
     }
 
-    /// Opens the next slot of a ring when the policy asks for it. The model has no lease ring, which is always empty.
+    /// Opens the next slot of a ring when the policy asks for it.
     pub fn rotate(&mut self, ring: RingKind, policy: &RotationPolicy, now: Timestamp) -> Rotated {
         match ring {
             RingKind::Queue => turn(&mut self.queue_ring, policy, now),
             RingKind::Claim => turn(&mut self.claim_ring, policy, now),
-            RingKind::Lease => Rotated::Stayed(StayReason::OpenSlotEmpty),
+            RingKind::Lease => turn(&mut self.lease_ring, policy, now),
         }
     }
 
@@ -110,7 +109,7 @@ impl Model {
         let plan = match ring {
             RingKind::Queue => self.plan_queue(retention, now),
             RingKind::Claim => self.plan_claims(),
-            RingKind::Lease => Vec::new(),
+            RingKind::Lease => self.plan_leases(),
         };
         plan.into_iter()
             .map(|(slot, decision)| PruneReport { slot, kept: self.carry_out(ring, slot, decision) })
@@ -130,6 +129,15 @@ impl Model {
     fn plan_claims(&self) -> Vec<(Slot, PruneDecision)> {
         let decide = |slot| decide(Phase::BeforeLock, &PruneFacts::Claim(self.claim_facts(slot)));
         in_use(&self.claim_ring).into_iter().map(|slot| (slot, decide(slot))).collect()
+    }
+
+    fn plan_leases(&self) -> Vec<(Slot, PruneDecision)> {
+        let decide = |slot| decide(Phase::BeforeLock, &PruneFacts::Lease(self.lease_facts(slot)));
+        in_use(&self.lease_ring).into_iter().map(|slot| (slot, decide(slot))).collect()
+    }
+
+    fn lease_facts(&self, slot: Slot) -> LeaseFacts {
+        LeaseFacts { slot: slot_facts(&self.lease_ring, slot), leases: self.lease_ring.content(slot).len() as u64 }
     }
 
     fn queue_facts(&self, slot: Slot) -> QueueFacts {
@@ -164,6 +172,10 @@ impl Model {
                 let facts = self.queue_facts(slot);
                 decide(Phase::AfterLock { chosen: facts.slot.generation }, &PruneFacts::Queue(facts))
             }
+            _ if ring == RingKind::Lease => {
+                let facts = self.lease_facts(slot);
+                decide(Phase::AfterLock { chosen: facts.slot.generation }, &PruneFacts::Lease(facts))
+            }
             _ => {
                 let facts = self.claim_facts(slot);
                 decide(Phase::AfterLock { chosen: facts.slot.generation }, &PruneFacts::Claim(facts))
@@ -177,6 +189,10 @@ impl Model {
             }
             PruneDecision::Truncate if ring == RingKind::Queue => {
                 self.queue_ring.truncate(slot);
+                None
+            }
+            PruneDecision::Truncate if ring == RingKind::Lease => {
+                self.lease_ring.truncate(slot);
                 None
             }
             PruneDecision::Truncate => {

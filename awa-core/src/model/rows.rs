@@ -45,7 +45,7 @@ impl Body {
         Lane { queue: self.queue.clone(), priority: self.priority }
     }
 
-    fn bytes(&self) -> u64 {
+    pub(super) fn bytes(&self) -> u64 {
         let metadata = self.metadata.as_ref().map_or(0, |metadata| metadata.as_str().len());
         ROW_OVERHEAD + (self.args.as_str().len() + metadata) as u64
     }
@@ -163,6 +163,12 @@ impl QueueSlot {
             let pieces: Vec<_> = probes.iter().map(|probe| rows.range(probe.bounds())).collect();
             pieces.into_iter().flatten().map(|(key, row)| (*key, row))
         })
+    }
+
+    /// The rows that wait to be claimed, in order, whoever wrote them.
+    pub(super) fn waiting(&self) -> Vec<(Lane, RowKey)> {
+        let rows = self.ready.keys().flat_map(|lane| self.unpassed(lane).map(move |(key, row)| (lane, key, row)));
+        rows.filter(|(_, key, row)| !self.is_tombstoned(*key, row)).map(|(lane, key, _)| (lane.clone(), key)).collect()
     }
 
     /// Whether a row that `snapshot` sees is not passed. It does not see rows of open transactions: those are the

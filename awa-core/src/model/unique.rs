@@ -76,7 +76,9 @@ impl Model {
         }
     }
 
-    /// Whether the holder of a key can be replaced by a job of this transaction: whether it waits.
+    /// Whether the holder of a key can be replaced by a job of this transaction: whether it waits in the ring or for its time.
+    /// One that was handed back or carried over is as good as claimed: it could only be cancelled by who holds its lane, and
+    /// an open transaction must not.
     pub(super) fn can_be_replaced(&self, transaction: TransactionId, holder: JobId, key: &StoredKey) -> bool {
         let is_own = self.keys.get(key).is_some_and(|held| held.taken_in == Some(transaction));
         is_own || matches!(self.place(holder), Some(Place::Ready(_) | Place::Deferred))

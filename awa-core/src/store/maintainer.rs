@@ -8,6 +8,7 @@ use crate::name::QueueName;
 use crate::prune::KeepReason;
 use crate::retry::RetryPolicy;
 use crate::ring::{RingKind, RotationPolicy, StayReason};
+use crate::unpin::{PinReason, UnpinPolicy};
 
 /// A recurring task of maintenance. Each is small, bounded, independent of the others, and safe when two run at once.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -134,6 +135,30 @@ pub struct PruneReport {
     pub kept: Option<KeepReason>,
 }
 
+/// What one unpinning pass did.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Unpinned {
+    /// Jobs that were moved out of the ring; claims take them first.
+    pub carried: usize,
+    /// Attempts that go on as leases.
+    pub evicted: usize,
+    /// Leases that were moved into the open slot of their ring.
+    pub forwarded: usize,
+    /// Slots that should be free to go and are kept by more than is moved.
+    pub kept: Vec<PinReport>,
+}
+
+/// A slot that is kept, and why.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PinReport {
+    /// The ring.
+    pub ring: RingKind,
+    /// The slot.
+    pub slot: Slot,
+    /// Why.
+    pub reason: PinReason,
+}
+
 /// Keeps a store in order. Every method is one bounded step, safe to run in many processes at once and to be cut off
 /// anywhere, and never waits for a lock of a hot path.
 #[cfg_attr(feature = "mock", mockall::automock)]
@@ -155,6 +180,10 @@ pub trait Maintainer: Send + Sync {
 
     /// Marks sealed slots of the queue ring whose rows have all been passed, so that claims stop looking at them.
     async fn drain(&self) -> Result<Drained, StoreError>;
+
+    /// Moves out what little keeps the oldest slots, when free slots run short (C15): jobs that nobody claims are carried
+    /// over, and attempts that run for long go on as leases. Neither their order nor their receipts change.
+    async fn unpin(&self, policy: &UnpinPolicy) -> Result<Unpinned, StoreError>;
 
     /// Truncates slots of a ring that are proven spent (C11). One report per slot that is neither free nor open.
     async fn prune(&self, ring: RingKind, retention: &RetentionPolicy) -> Result<Vec<PruneReport>, StoreError>;

@@ -22,6 +22,12 @@ BEGIN
         -- One statement each: a statement sees what was committed when it began, and the job may be on its way.
         answer := /*schema*/awa.cancel_deferred(p_jobs[v_index], p_reason, v_now);
         IF answer IS NULL THEN
+            answer := /*schema*/awa.cancel_carried(p_jobs[v_index], p_reason, v_now);
+        END IF;
+        IF answer IS NULL THEN
+            answer := /*schema*/awa.cancel_lease(p_jobs[v_index], p_reason, v_now);
+        END IF;
+        IF answer IS NULL THEN
             answer := /*schema*/awa.cancel_in_ring(p_jobs[v_index], p_reason, v_now);
         END IF;
         IF answer IS NULL THEN

@@ -2,12 +2,13 @@
 -- Parameters: queue; claiming instance; nonce of this call; at most so many jobs; stop after the job that reaches so
 --   many bytes of arguments (at most 128 MB); length of the deadline in microseconds or NULL; aging interval in microseconds or NULL (a
 --   lane whose head has waited that long counts as one priority more urgent, down to 1); the present for tests.
--- Returns: one row per batch, with parallel arrays over its members, in the order in which they should start
+-- Returns: one row per batch (its claim_slot is 255 when its members are leases), with parallel arrays over its members, in the order in which they should start
 --   (run_leases and attempts are those of the ready rows, NULL: all 0; metadata NULL: none has any); and always one
 --   last row with batch_id NULL that tells whether a lane was held by somebody else (contended), whether the call
 --   stopped at a limit of its own (more), and below which transaction everything was visible (horizon).
 -- Locks: ACCESS SHARE on the children of the undrained slots; per lane an advisory lock that is only tried; ROW
---   EXCLUSIVE on one child of lease_claim_batches. Nothing when there is nothing to claim.
+--   EXCLUSIVE on one child of lease_claim_batches. Nothing when there is nothing to claim. carried_entries and leases
+--   are opened only while something is carried over.
 -- Caller: Consumer::claim, other languages.
 CREATE OR REPLACE FUNCTION /*schema*/awa.claim_jobs(
     p_queue text, p_instance bigint, p_nonce bigint, p_max_jobs integer, p_max_bytes bigint,
@@ -35,6 +36,8 @@ DECLARE
     v_ready     smallint;
     v_touched   smallint[] := '{}';
     v_claim     record;
+    v_entered   smallint;
+    v_carries   boolean;
     v_left      integer := p_max_jobs;
     v_bytes     bigint := least(p_max_bytes, 134217728);
     v_now       timestamptz := coalesce(p_now, clock_timestamp());
@@ -53,7 +56,24 @@ BEGIN
     more := false;
     v_snapshot := /*schema*/awa.own_snapshot();
     SELECT last_value INTO v_pointer FROM /*schema*/awa.queue_ring_pointer;
-    -- What is there to do? Undrained slots, oldest first, and the pointer's own even if its rotation is not visible yet.
+    -- What is there to do? Rows that were carried over go first in their lane.
+    v_carries := pg_relation_size('/*schema*/awa.carried_entries') > 0;
+    IF v_carries THEN
+        FOR v_lane IN
+            SELECT l.lane_id, l.priority, c.created_at
+            FROM /*schema*/awa.queue_lanes AS l
+            CROSS JOIN LATERAL (SELECT e.created_at FROM /*schema*/awa.carried_entries AS e
+                                WHERE e.lane_id = l.lane_id ORDER BY e.xid, e.job_id LIMIT 1) AS c
+            WHERE l.queue = p_queue AND NOT l.paused
+        LOOP
+            v_lanes := v_lanes || v_lane.lane_id;
+            v_slots := v_slots || (-1)::smallint;
+            v_lasts := v_lasts || 0::bigint;
+            v_urgencies := v_urgencies || greatest(1, v_lane.priority - CASE WHEN p_aging_us IS NULL THEN 0
+                ELSE greatest(0, floor(extract(epoch FROM v_now - v_lane.created_at) * 1000000 / p_aging_us)) END)::smallint;
+        END LOOP;
+    END IF;
+    -- Then undrained slots, oldest first, and the pointer's own even if its rotation is not visible yet.
     FOR v_slot IN
         SELECT s.slot FROM /*schema*/awa.queue_ring_slots AS s
         WHERE s.state IN ('open', 'sealed') OR s.slot = (v_pointer & 63)
@@ -85,10 +105,11 @@ BEGIN
         END IF;
         -- The children are locked since the peek; a slot that reads free now was reclaimed before that.
         FOR v_work IN
-            SELECT w.lane, min(w.urgency) AS urgency, array_agg(w.slot ORDER BY w.o) AS slots
+            SELECT w.lane, min(w.urgency) AS urgency,
+                   coalesce(array_agg(w.slot ORDER BY w.o) FILTER (WHERE w.slot >= 0), '{}') AS slots
             FROM unnest(v_lanes, v_urgencies, v_slots, v_lasts) WITH ORDINALITY AS w (lane, urgency, slot, last, o)
-            JOIN /*schema*/awa.queue_ring_slots AS s ON s.slot = w.slot
-            WHERE s.state <> 'free' OR s.slot = (v_pointer & 63)
+            LEFT JOIN /*schema*/awa.queue_ring_slots AS s ON s.slot = w.slot
+            WHERE s.state <> 'free' OR s.slot = (v_pointer & 63) OR w.slot < 0
             GROUP BY w.lane ORDER BY min(w.urgency), max(w.last)
         LOOP
             IF NOT pg_try_advisory_xact_lock(/*schema*/awa.lane_key(v_work.lane)) THEN
@@ -98,6 +119,36 @@ BEGIN
             SELECT l.priority INTO v_lane FROM /*schema*/awa.queue_lanes AS l
             WHERE l.queue = p_queue AND l.lane_id = v_work.lane AND NOT l.paused;
             CONTINUE WHEN NOT FOUND;
+            -- Again under the lock, whatever the peek has seen: rows may have been moved out of the ring meanwhile.
+            IF v_carries OR pg_relation_size('/*schema*/awa.carried_entries') > 0 THEN
+                SELECT c.* INTO v_claim
+                FROM /*schema*/awa.claim_carried(v_work.lane, v_left, v_bytes, p_instance, p_nonce, v_now,
+                    v_now + p_deadline_us * interval '1 microsecond') AS c;
+                IF v_claim.members > 0 THEN
+                    claim_slot := 255;
+                    claimed_at := v_now;
+                    deadline_at := v_now + p_deadline_us * interval '1 microsecond';
+                    batch_id := v_claim.batch_id;
+                    priority := v_lane.priority;
+                    job_ids := v_claim.job_ids;
+                    run_leases := v_claim.run_leases;
+                    attempts := v_claim.attempts;
+                    max_attempts := v_claim.max_attempts;
+                    created_ats := v_claim.created_ats;
+                    kinds := v_claim.kinds;
+                    args := v_claim.args;
+                    metadata := v_claim.metadata;
+                    RETURN NEXT;
+                    IF pg_relation_size('/*schema*/awa.unique_claims') > 0 THEN
+                        PERFORM /*schema*/awa.release_claimed_keys(job_ids);
+                    END IF;
+                    v_left := v_left - v_claim.members;
+                    v_bytes := v_bytes - v_claim.bytes;
+                    -- What is left of them comes before the rows in the ring.
+                    more := more OR v_claim.is_full OR v_left <= 0 OR v_bytes <= 0;
+                    EXIT WHEN v_claim.is_full OR v_left <= 0 OR v_bytes <= 0;
+                END IF;
+            END IF;
             FOREACH v_ready IN ARRAY v_work.slots LOOP
                 IF NOT v_ready = ANY (v_touched) THEN
                     IF cardinality(v_touched) >= 2 THEN
@@ -114,12 +165,13 @@ BEGIN
                 -- end each
                 END CASE;
                 CONTINUE WHEN v_claim.members = 0;
-                IF claim_slot IS NULL THEN
-                    claim_slot := /*schema*/awa.enter_claim_slot();
+                IF v_entered IS NULL THEN
+                    v_entered := /*schema*/awa.enter_claim_slot();
                     claimed_at := v_now;
                     deadline_at := v_now + p_deadline_us * interval '1 microsecond';
                 END IF;
-                CASE claim_slot
+                claim_slot := v_entered;
+                CASE v_entered
                 -- each claim slot:
                 WHEN 0/*slot*/ THEN
                     PERFORM /*schema*/awa.record_claim_in_0/*slot*/(v_claim.batch_id, v_work.lane, v_claim.seq, v_ready,

@@ -18,11 +18,5 @@ BEGIN
     -- end each
     ELSE NULL; -- no such slot: such a claim was never issued
     END CASE;
-    -- TRUNCATE is not subject to snapshots: a claim that an older snapshot should still see may be gone, and only a new
-    -- transaction can tell a closed attempt from one that lives on elsewhere.
-    IF batches IS NULL AND current_setting('transaction_isolation') <> 'read committed' THEN
-        RAISE EXCEPTION 'the attempt is not open as far as this transaction can see' USING ERRCODE = '40001',
-            HINT = 'run the transaction again';
-    END IF;
 END
 $awa$;

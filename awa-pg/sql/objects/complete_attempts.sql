@@ -1,4 +1,4 @@
--- Purpose: ends attempts well with nothing to keep: the hot path of a worker's completions.
+-- Purpose: ends attempts well with nothing to keep, also those that go on as leases: the hot path of a worker's completions.
 -- Parameters: parallel arrays, one element per batch: claim slot, batch, nonce, receipts as the text of an
 --   int8multirange; the present for tests.
 -- Returns: a row per batch of which something was closed: the batch, and the receipts closed by this call.
@@ -17,6 +17,8 @@ DECLARE
     v_want  record;
     v_done  record;
     v_group record;
+    v_all   int8multirange := '{}';
+    v_rest  record;
 BEGIN
     IF current_setting('synchronous_commit') IN ('off', 'local') THEN
         PERFORM set_config('synchronous_commit', 'on', true);
@@ -31,6 +33,7 @@ BEGIN
         FROM /*schema*/awa.close_receipts(
             v_want.claim_slot, 1::smallint, v_want.batches, v_want.nonces, v_want.receipts) AS c;
         CONTINUE WHEN v_done.batches IS NULL;
+        v_all := v_all + (SELECT range_agg(c) FROM unnest(v_done.closed) AS c);
         FOR v_group IN
             SELECT d.ready_slot, array_agg(d.lane) AS lanes, array_agg(d.seq) AS seqs, array_agg(d.receipts) AS receipts,
                    array_agg(d.is_whole) AS are_whole
@@ -53,6 +56,26 @@ BEGIN
             closed := v_group.receipts::text;
             RETURN NEXT;
         END LOOP;
+    END LOOP;
+    PERFORM FROM unnest(p_receipts) AS w (receipts) WHERE NOT w.receipts::int8multirange <@ v_all;
+    IF NOT FOUND THEN
+        RETURN;
+    END IF;
+    SELECT array_agg(w.claim_slot) AS claim_slots, array_agg(w.nonce) AS nonces, array_agg(m.receipt) AS receipts,
+           array_agg(1::smallint) AS outcomes, array_agg('completed'::text) AS routes
+    INTO v_rest
+    FROM unnest(p_claim_slots, p_nonces, p_receipts) AS w (claim_slot, nonce, receipts)
+    CROSS JOIN LATERAL unnest(w.receipts::int8multirange - v_all) AS r (run)
+    CROSS JOIN LATERAL generate_series(lower(r.run), upper(r.run) - 1) AS m (receipt);
+    FOR v_group IN
+        SELECT e.receipt
+        FROM /*schema*/awa.end_leases(
+            ARRAY(SELECT o FROM generate_series(1::bigint, cardinality(v_rest.receipts)) AS o), v_rest.claim_slots,
+            v_rest.nonces, v_rest.receipts, v_rest.outcomes, v_rest.routes, NULL, NULL, NULL, v_now) AS e (receipt)
+    LOOP
+        batch_id := v_group.receipt >> 10;
+        closed := int8multirange(int8range(v_group.receipt, v_group.receipt + 1))::text;
+        RETURN NEXT;
     END LOOP;
 END
 $awa$;

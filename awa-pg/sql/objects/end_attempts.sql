@@ -1,7 +1,7 @@
--- Purpose: ends attempts in any other way than a plain completion, and moves each job to where it goes, in one
+-- Purpose: ends attempts in any other way than a plain completion, also those that go on as leases, and moves each job to where it goes, in one
 --   transaction. Rescue, cancellation and handlers all come through here.
 -- Parameters: parallel arrays, one element per attempt: claim slot, nonce, receipt, outcome (a number of
---   attempt_outcomes), where the job goes ('deferred', 'dead', 'completed', 'failed', 'cancelled'), delay in
+--   attempt_outcomes), where the job goes ('carried': ready again, before all others of its lane; 'deferred', 'dead', 'completed', 'failed', 'cancelled'), delay in
 --   microseconds for 'deferred', error or reason, result; the present for tests.
 -- Returns: the receipts closed by this call.
 -- Locks: ROW EXCLUSIVE on children of lease_claim_closure_batches (ascending) and one of done_entries; waits at most
@@ -19,6 +19,8 @@ DECLARE
     v_done      record;
     v_group     record;
     v_done_slot smallint;
+    v_closed    bigint[] := '{}';
+    v_missing   bigint[];
 BEGIN
     IF current_setting('synchronous_commit') IN ('off', 'local') THEN
         PERFORM set_config('synchronous_commit', 'on', true);
@@ -55,7 +57,14 @@ BEGIN
                 v_group.indexes, v_group.claimed_ats, p_outcomes, p_routes, p_delays_us, p_texts, p_results,
                 v_done_slot, v_now);
             RETURN QUERY SELECT r FROM unnest(v_group.receipts) AS r;
+            v_closed := v_closed || v_group.receipts;
         END LOOP;
     END LOOP;
+    SELECT array_agg(w.o) INTO v_missing FROM unnest(p_receipts) WITH ORDINALITY AS w (receipt, o)
+    WHERE NOT w.receipt = ANY (v_closed);
+    IF v_missing IS NOT NULL THEN
+        RETURN QUERY SELECT r FROM /*schema*/awa.end_leases(v_missing, p_claim_slots, p_nonces, p_receipts, p_outcomes,
+            p_routes, p_delays_us, p_texts, p_results, v_now) AS r;
+    END IF;
 END
 $awa$;

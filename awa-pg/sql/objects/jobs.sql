@@ -36,6 +36,15 @@ JOIN /*schema*/awa.ready_entries AS r
    AND coalesce(r.run_lease, 0) = e.row_lease
 JOIN /*schema*/awa.queue_lanes AS l ON l.lane_id = r.lane_id
 UNION ALL
+SELECT c.job_id, 'ready', l.queue, c.kind, l.priority, c.attempt, c.max_attempts, c.run_lease, c.args, c.metadata,
+       c.created_at, NULL, NULL, NULL, NULL, NULL, c.last_error
+FROM /*schema*/awa.carried_entries AS c
+JOIN /*schema*/awa.queue_lanes AS l ON l.lane_id = c.lane_id
+UNION ALL
+SELECT l.job_id, 'running', l.queue, l.kind, l.priority, l.attempt, l.max_attempts, l.run_lease, l.args, l.metadata,
+       l.created_at, NULL, NULL, l.claimed_at, NULL, NULL, l.last_error
+FROM /*schema*/awa.leases AS l
+UNION ALL
 SELECT d.job_id, 'deferred', d.queue, d.kind, d.priority, d.attempt, d.max_attempts, d.run_lease, d.args, d.metadata,
        d.created_at, d.run_at, d.reason, NULL, NULL, NULL, d.last_error
 FROM /*schema*/awa.deferred_jobs AS d

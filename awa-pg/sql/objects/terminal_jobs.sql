@@ -36,4 +36,10 @@ JOIN /*schema*/awa.ready_entries AS r
 LEFT JOIN /*schema*/awa.queue_lanes AS l ON l.lane_id = r.lane_id
 WHERE NOT EXISTS (
     SELECT FROM /*schema*/awa.emitted_attempts AS e
-    WHERE e.ready_slot = t.ready_slot AND e.lane_id = t.lane_id AND e.job_id = t.job_id AND e.row_lease = t.run_lease);
+    WHERE e.ready_slot = t.ready_slot AND e.lane_id = t.lane_id AND e.job_id = t.job_id AND e.row_lease = t.run_lease)
+  -- A row that was moved into the carry-over lives on there.
+  AND NOT EXISTS (
+    SELECT FROM /*schema*/awa.ready_claim_attempt_batches AS b
+    CROSS JOIN LATERAL unnest(coalesce(b.job_ids, ARRAY[b.job_id])) WITH ORDINALITY AS m (job_id, index)
+    WHERE b.batch_id IS NULL AND b.ready_slot = t.ready_slot AND b.lane_id = t.lane_id AND m.job_id = t.job_id
+      AND coalesce(b.run_leases[m.index], 0) = t.run_lease);

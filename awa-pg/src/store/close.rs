@@ -267,6 +267,7 @@ fn ending(receipt: Receipt, end: &AttemptEnd) -> Result<Ending, StoreError> {
             of(Outcome::Retried, "deferred", Some(micros_of(*delay)), Some(error.as_str()), None)
         }
         AttemptEnd::Snooze { delay } => of(Outcome::Snoozed, "deferred", Some(micros_of(*delay)), None, None),
+        AttemptEnd::Release { delay } if delay.is_zero() => of(Outcome::Released, "carried", None, None, None),
         AttemptEnd::Release { delay } => of(Outcome::Released, "deferred", Some(micros_of(*delay)), None, None),
         AttemptEnd::Fail { error } => of(Outcome::Failed, "dead", None, Some(error.as_str()), None),
         AttemptEnd::Cancel { reason } => of(Outcome::Cancelled, "cancelled", None, Some(reason.as_str()), None),

@@ -32,6 +32,8 @@ macro_rules! delegate_store {
             async fn rotate(&self, ring: awa_core::ring::RingKind, policy: &awa_core::ring::RotationPolicy)
                 -> Result<awa_core::store::Rotated, awa_core::StoreError>;
             async fn drain(&self) -> Result<awa_core::store::Drained, awa_core::StoreError>;
+            async fn unpin(&self, policy: &awa_core::unpin::UnpinPolicy)
+                -> Result<awa_core::store::Unpinned, awa_core::StoreError>;
             async fn prune(&self, ring: awa_core::ring::RingKind, retention: &awa_core::store::RetentionPolicy)
                 -> Result<Vec<awa_core::store::PruneReport>, awa_core::StoreError>;
             async fn tidy(&self) -> Result<(), awa_core::StoreError>;

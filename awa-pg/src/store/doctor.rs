@@ -13,7 +13,7 @@ use awa_core::store::RetentionPolicy;
 
 use super::clock::length_of;
 use super::drain::unpassed_lanes;
-use super::prune::{Look, plan_claim};
+use super::prune::{Look, plan_sealed};
 use super::slots::{StoredRing, StoredSlot};
 use super::wakeups::PgWakeups;
 use super::{PgStore, only_row, undecodable};
@@ -111,7 +111,7 @@ impl PgStore {
             RingKind::Queue => {
                 self.plan_queue(transaction.session(), sql, &stored, &options.retention, Look::Everywhere).await
             }
-            _ => plan_claim(transaction.session(), sql, &stored).await,
+            _ => plan_sealed(transaction.session(), sql, ring, &stored).await,
         };
         transaction.rollback().await.map_err(lost)?;
         let plan = plan?;

@@ -5,14 +5,14 @@ use std::time::Duration;
 use awa_core::error::StoreError;
 use awa_core::id::Slot;
 use awa_core::prune::{
-    self, ClaimFacts, KeepReason, Phase, PruneDecision, PruneFacts, QueueFacts, Retention, SlotFacts, SlotHistory,
+    self, ClaimFacts, KeepReason, LeaseFacts, Phase, PruneDecision, PruneFacts, QueueFacts, Retention, SlotFacts, SlotHistory,
 };
 use awa_core::ring::{RingKind, SlotState};
 use awa_core::store::{PruneReport, RetentionPolicy};
 
 use super::clock::length_of;
 use super::drain::unpassed_lanes;
-use super::slots::{StoredRing, no_lease_ring};
+use super::slots::StoredRing;
 use super::{PgStore, only_row, undecodable};
 use crate::session::{PgError, Session, Transaction, TransactionLimits};
 use crate::sql::Sql;
@@ -38,8 +38,7 @@ impl PgStore {
         let stored = StoredRing::read(session.as_mut(), &sql, &self.clock, ring, OPERATION).await?;
         let plan = match ring {
             RingKind::Queue => self.plan_queue(session.as_mut(), &sql, &stored, retention, Look::WhereNeeded).await?,
-            RingKind::Claim => plan_claim(session.as_mut(), &sql, &stored).await?,
-            RingKind::Lease => return Err(no_lease_ring(OPERATION)),
+            RingKind::Claim | RingKind::Lease => plan_sealed(session.as_mut(), &sql, ring, &stored).await?,
         };
         let mut reports = Vec::with_capacity(plan.len());
         for (facts, decision) in plan {
@@ -133,14 +132,21 @@ impl PgStore {
             Param::I64(chosen.generation.0),
             Param::Text(if chosen.state == SlotState::Drained { "drained" } else { "sealed" }.into()),
         ];
-        let hold = if is_queue { "rings/hold_queue_slot" } else { "rings/hold_claim_slot" };
+        let hold = match ring {
+            RingKind::Queue => "rings/hold_queue_slot",
+            RingKind::Claim => "rings/hold_claim_slot",
+            RingKind::Lease => "rings/hold_lease_slot",
+        };
         if query(session, sql, hold, &held).await?.is_empty() {
             return Ok((Some(KeepReason::InUse), false));
         }
-        let locked = if is_queue {
-            query(session, sql, "rings/try_lock_queue_slot", &[slot.clone(), Param::Bool(true)]).await?
-        } else {
-            query(session, sql, "rings/try_lock_claim_slot", std::slice::from_ref(&slot)).await?
+        let only = std::slice::from_ref(&slot);
+        let locked = match ring {
+            RingKind::Queue => {
+                query(session, sql, "rings/try_lock_queue_slot", &[slot.clone(), Param::Bool(true)]).await?
+            }
+            RingKind::Claim => query(session, sql, "rings/try_lock_claim_slot", only).await?,
+            RingKind::Lease => query(session, sql, "rings/try_lock_lease_slot", only).await?,
         };
         if !only_row(OPERATION, &locked)?.bool(0).map_err(undecodable(OPERATION))? {
             return Ok((Some(KeepReason::InUse), false));
@@ -150,12 +156,16 @@ impl PgStore {
         let facts = if is_queue {
             PruneFacts::Queue(self.queue_facts(session, sql, now).await?)
         } else {
-            PruneFacts::Claim(claim_facts(session, sql, now).await?)
+            sealed_facts(session, sql, ring, now).await?
         };
         match prune::decide(Phase::AfterLock { chosen: chosen.generation }, &facts) {
             PruneDecision::Keep(reason) => Ok((Some(reason), false)),
             PruneDecision::Truncate => {
-                let truncate = if is_queue { "rings/truncate_queue_slot" } else { "rings/truncate_claim_slot" };
+                let truncate = match ring {
+                    RingKind::Queue => "rings/truncate_queue_slot",
+                    RingKind::Claim => "rings/truncate_claim_slot",
+                    RingKind::Lease => "rings/truncate_lease_slot",
+                };
                 query(session, sql, truncate, &[slot]).await?;
                 Ok((None, true))
             }
@@ -194,9 +204,11 @@ fn spent(slot: SlotFacts) -> QueueFacts {
     }
 }
 
-pub(super) async fn plan_claim(
+/// The decision before the lock for each sealed slot of a ring that is not drained first.
+pub(super) async fn plan_sealed(
     session: &mut dyn Session,
     sql: &Sql,
+    ring: RingKind,
     stored: &StoredRing,
 ) -> Result<Vec<(SlotFacts, PruneDecision)>, StoreError> {
     let mut plan = Vec::new();
@@ -205,16 +217,26 @@ pub(super) async fn plan_claim(
     for slot in used {
         let facts =
             SlotFacts { slot: slot.slot, generation: slot.generation, state: slot.state, pointer: stored.pointer };
-        let claim = PruneFacts::Claim(claim_facts(session, sql, facts).await?);
-        plan.push((facts, prune::decide(Phase::BeforeLock, &claim)));
+        let sealed = sealed_facts(session, sql, ring, facts).await?;
+        plan.push((facts, prune::decide(Phase::BeforeLock, &sealed)));
     }
     Ok(plan)
 }
 
-async fn claim_facts(session: &mut dyn Session, sql: &Sql, slot: SlotFacts) -> Result<ClaimFacts, StoreError> {
+async fn sealed_facts(
+    session: &mut dyn Session,
+    sql: &Sql,
+    ring: RingKind,
+    slot: SlotFacts,
+) -> Result<PruneFacts, StoreError> {
     let params = [Param::I16(i16::from(slot.slot.0))];
-    let open = number(session, sql, "rings/open_claims_of_claim_slot", &params).await?;
-    Ok(ClaimFacts { slot, open_claims: open.unwrap_or(0).unsigned_abs() })
+    let statement =
+        if ring == RingKind::Lease { "rings/leases_in_slot" } else { "rings/open_claims_of_claim_slot" };
+    let count = number(session, sql, statement, &params).await?.unwrap_or(0).unsigned_abs();
+    Ok(match ring {
+        RingKind::Lease => PruneFacts::Lease(LeaseFacts { slot, leases: count }),
+        _ => PruneFacts::Claim(ClaimFacts { slot, open_claims: count }),
+    })
 }
 
 async fn query(

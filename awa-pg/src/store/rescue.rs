@@ -26,7 +26,7 @@ use super::{PgStore, undecodable};
 use crate::sql::Sql;
 use crate::value::{DecodeError, Param, Row, types};
 
-const OPERATION: &str = "rescue";
+pub(super) const OPERATION: &str = "rescue";
 
 /// The two sweeps of one slot, as stored.
 struct SlotCursors {
@@ -63,6 +63,7 @@ impl PgStore {
                 }
             }
         }
+        self.rescue_leases(&sql, request, retry, &mut rescued).await?;
         match first_failure {
             Some(error) if rescued.attempts.is_empty() => Err(error),
             _ => Ok(rescued),
@@ -215,13 +216,7 @@ impl PgStore {
         for ending in &endings {
             if answers.get(&ending.receipt) == Some(&ClosureAnswer::Closed) {
                 let attempt = &attempts[&ending.receipt];
-                rescued.attempts.push(RescuedAttempt {
-                    job: attempt.job,
-                    queue: attempt.queue.clone(),
-                    run_lease: attempt.run_lease,
-                    exhausted: ending.route == "dead",
-                    deadline: kind == SweepKind::Deadline,
-                });
+                rescued.attempts.push(attempt.report(kind, ending));
             }
         }
         let outcome = |candidate: &Candidate| {
@@ -254,11 +249,11 @@ impl SlotCursors {
 }
 
 /// What decides where a rescued job goes.
-struct OpenAttempt {
-    job: JobId,
-    run_lease: RunLease,
-    budget: AttemptBudget,
-    queue: QueueName,
+pub(super) struct OpenAttempt {
+    pub(super) job: JobId,
+    pub(super) run_lease: RunLease,
+    pub(super) budget: AttemptBudget,
+    pub(super) queue: QueueName,
 }
 
 impl OpenAttempt {
@@ -276,7 +271,18 @@ impl OpenAttempt {
         Ok((receipt(row.i64(0).map_err(&bad)?)?, attempt))
     }
 
-    fn ending(
+    /// What was done to it.
+    pub(super) fn report(&self, kind: SweepKind, ending: &Ending) -> RescuedAttempt {
+        RescuedAttempt {
+            job: self.job,
+            queue: self.queue.clone(),
+            run_lease: self.run_lease,
+            exhausted: ending.route == "dead",
+            deadline: kind == SweepKind::Deadline,
+        }
+    }
+
+    pub(super) fn ending(
         &self,
         id: ReceiptId,
         claim_slot: Slot,

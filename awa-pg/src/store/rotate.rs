@@ -73,7 +73,11 @@ impl PgStore {
         slot: Slot,
         generation: Generation,
     ) -> Result<bool, StoreError> {
-        let statement = if ring == RingKind::Queue { "rings/open_queue_slot" } else { "rings/open_claim_slot" };
+        let statement = match ring {
+            RingKind::Queue => "rings/open_queue_slot",
+            RingKind::Claim => "rings/open_claim_slot",
+            RingKind::Lease => "rings/open_lease_slot",
+        };
         let params = [Param::I16(i16::from(slot.0)), Param::I64(generation.0), self.clock.param()];
         flag(session, sql, statement, &params).await
     }

@@ -47,7 +47,7 @@ impl StoredRing {
         let statement = match ring {
             RingKind::Queue => sql.statement("rings/queue_slots"),
             RingKind::Claim => sql.statement("rings/claim_slots"),
-            RingKind::Lease => return Err(no_lease_ring(operation)),
+            RingKind::Lease => sql.statement("rings/lease_slots"),
         };
         let rows =
             session.query(statement, &[clock.param()]).await.map_err(|error| error.into_store_error(operation))?;
@@ -112,9 +112,4 @@ impl StoredSlot {
             sealed_for: length_of(row.opt_i64(6)?.unwrap_or(0)),
         }))
     }
-}
-
-/// The lease ring is not built yet; the caller is told, instead of being answered as if it were empty.
-pub(super) fn no_lease_ring(operation: &'static str) -> StoreError {
-    StoreError::new(StoreErrorKind::Refused, operation, "this store has no lease ring")
 }

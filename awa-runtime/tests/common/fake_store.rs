@@ -10,6 +10,7 @@ use awa_core::id::Slot;
 use awa_core::retry::RetryPolicy;
 use awa_core::ring::{RingKind, RotationPolicy, StayReason};
 use awa_core::store::*;
+use awa_core::unpin::UnpinPolicy;
 use awa_core::*;
 use awa_runtime::core as awa_core;
 use tokio::time::Instant;
@@ -327,6 +328,11 @@ impl Maintainer for FakeStore {
     async fn drain(&self) -> Result<Drained, StoreError> {
         self.enter("drain", 1)?;
         Ok(Drained::default())
+    }
+
+    async fn unpin(&self, _: &UnpinPolicy) -> Result<Unpinned, StoreError> {
+        self.enter("unpin", 1)?;
+        Ok(Unpinned::default())
     }
 
     async fn prune(&self, _: RingKind, _: &RetentionPolicy) -> Result<Vec<PruneReport>, StoreError> {

@@ -8,8 +8,10 @@ use awa_core::retry::RetryPolicy;
 use awa_core::ring::{RingKind, RotationPolicy};
 use awa_core::store::{
     Acted, CensusCount, ClaimRequest, Claimed, Consumer, Drained, JobFilter, JobView, Maintainer, Operator, Producer,
-    Promoted, PruneReport, QueueView, RescueRequest, Rescued, RetentionPolicy, Rotated, SleepTicket, Task, Wakeups,
+    Promoted, PruneReport, QueueView, RescueRequest, Rescued, RetentionPolicy, Rotated, SleepTicket, Task, Unpinned,
+    Wakeups,
 };
+use awa_core::unpin::UnpinPolicy;
 use awa_core::{
     Closure, ClosureAnswer, Enqueued, InstanceId, JobId, NewJob, QueueName, Store, StoreError, StoreErrorKind,
 };
@@ -70,6 +72,10 @@ impl<S: Store> Maintainer for FaultyStore<S> {
 
     async fn drain(&self) -> Result<Drained, StoreError> {
         self.run(Operation::Drain, self.inside.drain()).await
+    }
+
+    async fn unpin(&self, policy: &UnpinPolicy) -> Result<Unpinned, StoreError> {
+        self.run(Operation::Unpin, self.inside.unpin(policy)).await
     }
 
     async fn prune(&self, ring: RingKind, retention: &RetentionPolicy) -> Result<Vec<PruneReport>, StoreError> {

@@ -8,8 +8,10 @@ use awa_core::retry::RetryPolicy;
 use awa_core::ring::{RingKind, RotationPolicy};
 use awa_core::store::{
     Acted, CensusCount, ClaimRequest, Claimed, Consumer, Drained, JobFilter, JobView, Maintainer, Operator, Producer,
-    Promoted, PruneReport, QueueView, RescueRequest, Rescued, RetentionPolicy, Rotated, SleepTicket, Task, Wakeups,
+    Promoted, PruneReport, QueueView, RescueRequest, Rescued, RetentionPolicy, Rotated, SleepTicket, Task, Unpinned,
+    Wakeups,
 };
+use awa_core::unpin::UnpinPolicy;
 use awa_core::{Closure, ClosureAnswer, Enqueued, InstanceId, JobId, NewJob, QueueName, Store, StoreError};
 
 use super::MemStore;
@@ -68,6 +70,10 @@ impl Maintainer for MemStore {
 
     async fn drain(&self) -> Result<Drained, StoreError> {
         self.step("drain", |model, _| model.drain())
+    }
+
+    async fn unpin(&self, policy: &UnpinPolicy) -> Result<Unpinned, StoreError> {
+        self.step("unpin", |model, _| model.unpin(policy))
     }
 
     async fn prune(&self, ring: RingKind, retention: &RetentionPolicy) -> Result<Vec<PruneReport>, StoreError> {

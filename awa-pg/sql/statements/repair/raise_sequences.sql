@@ -11,9 +11,12 @@ FROM (SELECT greatest((SELECT max(r.job_id) FROM /*schema*/awa.ready_entries AS 
                       (SELECT max(d.job_id) FROM /*schema*/awa.deferred_jobs AS d),
                       (SELECT max(q.job_id) FROM /*schema*/awa.dlq_entries AS q),
                       (SELECT max(d.job_id) FROM /*schema*/awa.done_entries AS d),
-                      (SELECT max(l.job_id) FROM /*schema*/awa.lease_claims AS l)) AS newest) AS j
+                      (SELECT max(l.job_id) FROM /*schema*/awa.lease_claims AS l),
+                      (SELECT max(c.job_id) FROM /*schema*/awa.carried_entries AS c),
+                      (SELECT max(l.job_id) FROM /*schema*/awa.leases AS l)) AS newest) AS j
 CROSS JOIN (SELECT greatest((SELECT max(a.batch_id) FROM /*schema*/awa.ready_claim_attempt_batches AS a),
                             (SELECT max(c.batch_id) FROM /*schema*/awa.lease_claim_batches AS c),
-                            (SELECT max(l.receipt_id >> 10) FROM /*schema*/awa.lease_claims AS l)) AS newest) AS b
+                            (SELECT max(l.receipt_id >> 10) FROM /*schema*/awa.lease_claims AS l),
+                            (SELECT max(l.receipt_id >> 10) FROM /*schema*/awa.leases AS l)) AS newest) AS b
 CROSS JOIN /*schema*/awa.job_id_seq AS s
 CROSS JOIN /*schema*/awa.batch_id_seq AS t

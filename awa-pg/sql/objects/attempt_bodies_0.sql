@@ -3,23 +3,23 @@
 --   index in the batch from 1.
 -- Returns: the tag and the ready row; lease and attempts are those before the claim.
 -- Locks: ACCESS SHARE on the children of ready_entries and ready_claim_attempt_batches.
--- Caller: claimed_bodies.
+-- Caller: attempt_bodies.
 -- per slot of: queue ring
-CREATE OR REPLACE FUNCTION /*schema*/awa.claimed_bodies_0/*slot*/(
+CREATE OR REPLACE FUNCTION /*schema*/awa.attempt_bodies_0/*slot*/(
     p_tags bigint[], p_lanes bigint[], p_seqs bigint[], p_indexes integer[])
-RETURNS TABLE (tag bigint, job_id bigint, lane_id bigint, run_lease bigint, attempt smallint, max_attempts smallint,
+RETURNS TABLE (tag bigint, job_id bigint, lane_id bigint, xid xid8, run_lease bigint, attempt smallint, max_attempts smallint,
     created_at timestamptz, kind text, args json, metadata json, last_error text)
 LANGUAGE plpgsql STABLE AS $awa$
 BEGIN
     RETURN QUERY
-    SELECT m.tag, r.job_id, r.lane_id, coalesce(r.run_lease, 0), coalesce(r.attempt, 0::smallint), r.max_attempts,
+    SELECT m.tag, r.job_id, r.lane_id, r.xid, coalesce(r.run_lease, 0), coalesce(r.attempt, 0::smallint), r.max_attempts,
            r.created_at, r.kind, r.args, r.metadata, r.last_error
     FROM unnest(p_tags, p_lanes, p_seqs, p_indexes) AS m (tag, lane, seq, index)
     JOIN /*schema*/awa.ready_claim_attempt_batches_0/*slot*/ AS b ON b.lane_id = m.lane AND b.seq = m.seq
     -- The first match behind the first row of the batch; without LIMIT the scan would go on to the end of the
     -- transaction, which may have appended millions.
     CROSS JOIN LATERAL (
-        SELECT n.job_id, n.lane_id, n.run_lease, n.attempt, n.max_attempts, n.created_at, n.kind, n.args, n.metadata,
+        SELECT n.xid, n.job_id, n.lane_id, n.run_lease, n.attempt, n.max_attempts, n.created_at, n.kind, n.args, n.metadata,
                n.last_error
         FROM /*schema*/awa.ready_entries_0/*slot*/ AS n
         WHERE n.lane_id = b.lane_id AND (n.xid, n.job_id) >= (b.first_xid, coalesce(b.job_id, b.job_ids[1]))

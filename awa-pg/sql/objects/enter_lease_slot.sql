@@ -1,0 +1,28 @@
+-- Purpose: the writer protocol of leases: which slot takes the leases of this transaction, with its child locked until the
+--   end of the transaction.
+-- Parameters: none.
+-- Returns: the slot.
+-- Locks: ROW EXCLUSIVE on one child of leases.
+-- Caller: claim_carried, materialize_attempts.
+CREATE OR REPLACE FUNCTION /*schema*/awa.enter_lease_slot() RETURNS smallint
+LANGUAGE plpgsql VOLATILE AS $awa$
+DECLARE
+    v_pointer bigint;
+    v_again   bigint;
+BEGIN
+    SELECT last_value INTO v_pointer FROM /*schema*/awa.lease_ring_pointer;
+    FOR v_turn IN 1..8 LOOP
+        CASE v_pointer & 63
+        -- each lease slot:
+        WHEN 0/*slot*/ THEN LOCK TABLE /*schema*/awa.leases_0/*slot*/ IN ROW EXCLUSIVE MODE;
+        -- end each
+        END CASE;
+        SELECT last_value INTO v_again FROM /*schema*/awa.lease_ring_pointer;
+        IF v_again = v_pointer THEN
+            RETURN v_pointer & 63;
+        END IF;
+        v_pointer := v_again;
+    END LOOP;
+    RAISE EXCEPTION 'the lease ring rotated 8 times during one claim' USING ERRCODE = '40001';
+END
+$awa$;
