@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use awa_core::ring::RingKind;
-use awa_core::store::{RescueRequest, RescuedAttempt, Rotated, Task};
+use awa_core::store::{PinReport, RescueRequest, RescuedAttempt, Rotated, Task};
 use awa_core::{InstanceId, Store, StoreError};
 use tokio::time::{Instant, sleep};
 use tracing::{debug, info, warn};
@@ -33,6 +33,8 @@ pub struct TickReport {
     pub rotated: usize,
     /// Ring slots that were emptied.
     pub pruned: usize,
+    /// Jobs that waited in old slots, and attempts that ran on them, that were moved out so that the slots can go.
+    pub unpinned: usize,
     /// The budget was used up while there was more to do: tick again.
     pub more: bool,
 }
@@ -51,9 +53,6 @@ pub struct Maintenance {
 }
 
 impl Maintenance {
-    /// The rings that exist in every store and are turned here. Leases have their own life cycle.
-    const RINGS: [RingKind; 2] = [RingKind::Queue, RingKind::Claim];
-
     /// Maintenance of `store` under a fresh instance name.
     ///
     /// # Errors
@@ -182,8 +181,12 @@ impl Maintenance {
     /// Rotates first, so that what was sealed can be drained, and what was drained be emptied, in the same turn.
     async fn turn_rings(&self, report: &mut TickReport) {
         let (limit, config) = (self.call_timeout, &self.config);
-        for ring in Self::RINGS {
-            let policy = if ring == RingKind::Queue { &config.queue_rotation } else { &config.claim_rotation };
+        for ring in RingKind::ALL {
+            let policy = match ring {
+                RingKind::Queue => &config.queue_rotation,
+                RingKind::Claim => &config.claim_rotation,
+                RingKind::Lease => &config.lease_rotation,
+            };
             let step = bounded("rotate", limit, self.store.rotate(ring, policy)).await;
             if let Some(Rotated::Opened(slot, generation) | Rotated::Repaired(slot, generation)) =
                 note(Task::Rings, step, report)
@@ -192,9 +195,16 @@ impl Maintenance {
                 debug!(%ring, %slot, %generation, "ring moved on");
             }
         }
+        let step = bounded("unpin", limit, self.store.unpin(&config.unpin)).await;
+        if let Some(unpinned) = note(Task::Rings, step, report) {
+            report.unpinned += unpinned.carried + unpinned.evicted;
+            for PinReport { ring, slot, reason } in unpinned.kept {
+                debug!(%ring, %slot, %reason, "an old ring slot is still needed");
+            }
+        }
         let step = bounded("drain", limit, self.store.drain()).await;
         note(Task::Rings, step, report);
-        for ring in Self::RINGS {
+        for ring in RingKind::ALL {
             let step = bounded("prune", limit, self.store.prune(ring, &config.retention)).await;
             for slot in note(Task::Rings, step, report).unwrap_or_default() {
                 match slot.kept {

@@ -4,6 +4,7 @@ use awa_core::BadInput;
 use awa_core::retry::RetryPolicy;
 use awa_core::ring::RotationPolicy;
 use awa_core::store::{RetentionPolicy, Task};
+use awa_core::unpin::UnpinPolicy;
 
 /// How a process keeps the store in order. The intervals hold for the whole fleet: however many processes maintain,
 /// each task runs once per interval.
@@ -25,9 +26,13 @@ pub struct MaintenanceConfig {
     pub queue_rotation: RotationPolicy,
     /// When the claim ring moves on. Default: 60 s or 64 MiB.
     pub claim_rotation: RotationPolicy,
+    /// When the lease ring moves on. Default: 60 s or 64 MiB.
+    pub lease_rotation: RotationPolicy,
     /// How long the history of finished jobs is kept. Default: 15 minutes or 1 GiB, whichever ends first; afterwards they
     /// and their results are gone, also for `get`.
     pub retention: RetentionPolicy,
+    /// When jobs that nobody claims and attempts that run for long are moved out of old slots.
+    pub unpin: UnpinPolicy,
     /// The largest number of jobs of one promotion. Default: 1,000.
     pub promote_limit: usize,
     /// The largest number of claim batches that one rescue looks at per slot. Default: 500.
@@ -49,7 +54,9 @@ impl Default for MaintenanceConfig {
             retry: RetryPolicy::default(),
             queue_rotation: rotation(75, 256),
             claim_rotation: rotation(60, 64),
+            lease_rotation: rotation(60, 64),
             retention: RetentionPolicy::default(),
+            unpin: UnpinPolicy::default(),
             promote_limit: 1_000,
             rescue_page: 500,
             turn: Duration::from_secs(1),

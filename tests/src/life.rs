@@ -92,7 +92,7 @@ impl Life<'_> {
             (AttemptEnd::CompleteWith { result }, JobState::Completed),
             (AttemptEnd::Retry { delay: Duration::ZERO, error: text.clone() }, JobState::Deferred),
             (AttemptEnd::Snooze { delay: LONG }, JobState::Deferred),
-            (AttemptEnd::Release { delay: Duration::ZERO }, JobState::Deferred),
+            (AttemptEnd::Release { delay: Duration::ZERO }, JobState::Ready),
             (AttemptEnd::Fail { error: text.clone() }, JobState::Dead),
             (AttemptEnd::Cancel { reason: text }, JobState::Cancelled),
         ];
@@ -100,7 +100,7 @@ impl Life<'_> {
             self.end(job, end).await;
             assert_eq!(self.state(job.receipt.job).await, state);
         }
-        assert_eq!(self.store.promote(100).await.expect("promote").jobs, 2);
+        assert_eq!(self.store.promote(100).await.expect("promote").jobs, 1);
         for job in self.claim(100).await {
             self.end(&job, AttemptEnd::Complete).await;
         }
