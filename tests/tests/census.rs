@@ -15,11 +15,11 @@ use awa_core::ring::{RingKind, RotationPolicy};
 use awa_core::store::{
     Acted, BatchLimit, ClaimRequest, Consumer, Maintainer, Operator, Producer, RescueRequest, RetentionPolicy,
 };
+use awa_core::unpin::UnpinPolicy;
 use awa_core::{
     AttemptEnd, Closure, ClosureAnswer, InstanceId, JobId, JobKind, JsonText, NewJob, Nonce, Priority, QueueName,
     RunAt, StoreError,
 };
-use awa_core::unpin::UnpinPolicy;
 use awa_store_sqlx::{Clock, RingSizes, SqlxStore};
 use awa_tests::postgres::FreshStore;
 use awa_tests::seed::Seed;

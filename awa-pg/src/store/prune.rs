@@ -5,7 +5,8 @@ use std::time::Duration;
 use awa_core::error::StoreError;
 use awa_core::id::Slot;
 use awa_core::prune::{
-    self, ClaimFacts, KeepReason, LeaseFacts, Phase, PruneDecision, PruneFacts, QueueFacts, Retention, SlotFacts, SlotHistory,
+    self, ClaimFacts, KeepReason, LeaseFacts, Phase, PruneDecision, PruneFacts, QueueFacts, Retention, SlotFacts,
+    SlotHistory,
 };
 use awa_core::ring::{RingKind, SlotState};
 use awa_core::store::{PruneReport, RetentionPolicy};
@@ -230,8 +231,7 @@ async fn sealed_facts(
     slot: SlotFacts,
 ) -> Result<PruneFacts, StoreError> {
     let params = [Param::I16(i16::from(slot.slot.0))];
-    let statement =
-        if ring == RingKind::Lease { "rings/leases_in_slot" } else { "rings/open_claims_of_claim_slot" };
+    let statement = if ring == RingKind::Lease { "rings/leases_in_slot" } else { "rings/open_claims_of_claim_slot" };
     let count = number(session, sql, statement, &params).await?.unwrap_or(0).unsigned_abs();
     Ok(match ring {
         RingKind::Lease => PruneFacts::Lease(LeaseFacts { slot, leases: count }),
