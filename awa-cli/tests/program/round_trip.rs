@@ -23,13 +23,13 @@ fn work<'a>(script: &'a str, more: &[&'a str]) -> Vec<&'a str> {
 #[test]
 fn a_program_gets_the_job_on_its_input_and_its_output_is_the_result() {
     let (awa, _database) = migrated();
-    let id = enqueue(&awa, "echo", "{\"b\":1e400, \"a\":12345678901234567890}", &["--priority", "1"]);
+    let id = enqueue(&awa, "echo", "{\"b\":1.500, \"a\":12345678901234567890}", &["--priority", "1"]);
     let worker = awa.start(work("cat", &[]));
     let job = awa.json_until(&["jobs", "get", &id], in_state("completed"));
     let seen = &job["result"];
     assert_eq!(seen["id"].to_string(), id);
     let printed = awa.run(["jobs", "get", &id, "--json"]).ok().stdout;
-    let to_the_byte = r#""args":{"b":1e400, "a":12345678901234567890},"#;
+    let to_the_byte = r#""args":{"b":1.500, "a":12345678901234567890},"#;
     assert_eq!(printed.matches(to_the_byte).count(), 2, "as the arguments and inside the result: {printed}");
     assert_eq!((&seen["queue"], &seen["kind"], &seen["priority"]), (&json!("q"), &json!("echo"), &json!(1)));
     assert_eq!((&seen["attempt"], &seen["max_attempts"], &seen["metadata"]), (&json!(1), &json!(25), &Value::Null));
