@@ -3,6 +3,7 @@
 //! Each test has a server of its own, because log bytes are counted for a whole server.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use awa_core::store::{BatchLimit, ClaimRequest, Consumer, Maintainer, Producer};
 use awa_core::{AttemptEnd, Closure, ClosureAnswer, InstanceId, JobKind, JsonText, NewJob, Nonce, QueueName};
@@ -89,9 +90,21 @@ impl Bench {
         .await
     }
 
-    /// Waits until the counters of everything that was done are there: backends report when they are idle.
+    /// Waits until the counters of everything that was done are there: a backend reports when it ends, which is a moment
+    /// after its client has. Asked in another database, so that asking is not counted.
     async fn settle(&self) {
         self.store.pool().close().await;
+        let mut moments = tokio::time::interval(Duration::from_millis(10));
+        for _ in 0..1_000 {
+            moments.tick().await;
+            let cluster = Arc::clone(&self.cluster);
+            let left = "SELECT count(*) FROM pg_stat_activity WHERE datname = 'postgres';";
+            let left = tokio::task::spawn_blocking(move || cluster.psql("template1", left)).await.unwrap().unwrap();
+            if left.trim() == "0" {
+                return;
+            }
+        }
+        panic!("backends do not end");
     }
 
     /// Another look at the same server, after [`Self::settle`].
