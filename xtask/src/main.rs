@@ -56,13 +56,15 @@ fn test(arguments: &[String]) -> Result<(), Failure> {
     // Whoever names packages wants those and no others.
     let has_packages = arguments.iter().any(|argument| argument.starts_with("-p") || argument.starts_with("--package"));
     let scope = if has_packages { &[][..] } else { &["--workspace"][..] };
-    if Cargo::new(["nextest", "--version"]).succeeds_silently() {
-        Cargo::new(["nextest", "run"]).arguments(scope).arguments(arguments).run()?;
-    } else {
-        let targets = ["test", "--lib", "--bins", "--tests", "--examples"];
-        Cargo::new(targets).arguments(scope).arguments(arguments).run()?;
+    // First, so that the summary of the many tests comes last.
+    if !has_packages {
+        Cargo::new(["test", "--workspace", "--doc"]).run()?;
     }
-    if has_packages { Ok(()) } else { Cargo::new(["test", "--workspace", "--doc"]).run() }
+    if Cargo::new(["nextest", "--version"]).succeeds_silently() {
+        return Cargo::new(["nextest", "run"]).arguments(scope).arguments(arguments).run();
+    }
+    let targets = ["test", "--lib", "--bins", "--tests", "--examples"];
+    Cargo::new(targets).arguments(scope).arguments(arguments).run()
 }
 
 /// Everything that must hold before a merge.
