@@ -112,6 +112,8 @@ mod tests {
             &["awa", "enqueue", "--queue", "q", "--kind", "k", "--args", "1", "--file", "f"],
             &["awa", "enqueue", "--file", "f", "--delay", "1s", "--run-at", "2026-01-01T00:00:00Z"],
             &["awa", "work", "--queue", "q"],
+            &["awa", "queues", "set", "q", "--shards", "0"],
+            &["awa", "queues", "set", "q", "--dead-letter", "maybe"],
             &["awa", "work", "--exec", "true"],
             &["awa", "demo", "--workers", "1"],
         ] {

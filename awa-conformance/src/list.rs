@@ -126,6 +126,18 @@ macro_rules! each_case {
                 an_unknown_queue_can_be_paused [];
                 maintenance_goes_on_in_a_paused_queue [Clock];
             }
+            queues {
+                settings_are_kept_and_have_defaults [];
+                jobs_of_one_ordering_key_keep_their_order [];
+                an_ordered_job_stays_in_its_lane [Clock];
+                a_change_of_the_shards_strands_nothing [];
+                priorities_go_before_shards [];
+                a_queue_without_a_dead_letter_queue_files_what_failed [];
+                rescued_jobs_are_filed_where_their_queue_says [Clock];
+                a_failed_job_can_be_tried_again [];
+                a_failed_job_is_retried_once [];
+                a_failed_job_takes_its_key_again [];
+            }
             ticks {
                 one_caller_per_interval_gets_the_turn [Clock];
                 promotion_is_bounded_and_says_when_there_is_more [Clock];

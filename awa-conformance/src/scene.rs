@@ -10,7 +10,7 @@ use awa_core::ring::RingKind;
 use awa_core::store::{Acted, BatchLimit, ClaimRequest, Claimed, JobView, RescueRequest, Rescued};
 use awa_core::{
     AttemptEnd, ClaimedJob, Closure, ClosureAnswer, Enqueued, InstanceId, JobId, JobKind, JobState, JsonText, NewJob,
-    Nonce, QueueName, Store,
+    Nonce, QueueName, QueueSettings, Store,
 };
 
 use crate::{Subject, SubjectTransaction};
@@ -220,6 +220,10 @@ impl<'s> Scene<'s> {
             JobState::Deferred => Some(retry_after(Duration::from_hours(1))),
             JobState::Completed => Some(AttemptEnd::CompleteWith { result: json("1") }),
             JobState::Cancelled => Some(AttemptEnd::Cancel { reason: ErrorText::new("no longer wanted") }),
+            JobState::Failed => {
+                self.set_dead_letter(&name, false).await;
+                Some(AttemptEnd::Fail { error: ErrorText::new("boom") })
+            }
             JobState::Dead => Some(AttemptEnd::Fail { error: ErrorText::new("boom") }),
             other => panic!("no operation of the traits leads to {other}"),
         };
@@ -228,6 +232,20 @@ impl<'s> Scene<'s> {
             assert_eq!(self.close_one(&attempt, end).await, ClosureAnswer::Closed);
         }
         id
+    }
+
+    /// Gives a queue a dead-letter queue or takes it away, and leaves its other settings at the defaults.
+    pub(crate) async fn set_dead_letter(&self, name: &str, dead_letter: bool) {
+        let settings = QueueSettings::default().with_dead_letter(dead_letter);
+        self.store.configure_queue(&queue(name), &settings).await.expect("configure_queue");
+    }
+
+    /// An open attempt of a new job in `queue`, in which nothing else may wait.
+    pub(crate) async fn job_in_queue(&self, queue: &str, label: &str) -> ClaimedJob {
+        let id = self.enqueue(&[job(queue, label)]).await[0];
+        let attempt = self.claim_one(queue).await;
+        assert_eq!(attempt.receipt.job, id);
+        attempt
     }
 
     /// Promotes everything that is due.
@@ -332,8 +350,16 @@ pub(crate) fn retry_after(delay: Duration) -> AttemptEnd {
 }
 
 /// The states that the operations of the traits can bring a job into.
-pub(crate) fn reachable_states() -> [JobState; 6] {
-    [JobState::Ready, JobState::Running, JobState::Deferred, JobState::Completed, JobState::Cancelled, JobState::Dead]
+pub(crate) fn reachable_states() -> [JobState; 7] {
+    [
+        JobState::Ready,
+        JobState::Running,
+        JobState::Deferred,
+        JobState::Completed,
+        JobState::Failed,
+        JobState::Cancelled,
+        JobState::Dead,
+    ]
 }
 
 /// Every way in which an attempt can end; after the last the job is ready again.

@@ -9,6 +9,7 @@ use crate::error::BadInput;
 use crate::id::JobId;
 use crate::json::JsonText;
 use crate::name::{JobKind, QueueName};
+use crate::queue::OrderingKey;
 use crate::time::Timestamp;
 use crate::unique::{OnConflict, Unique};
 
@@ -177,6 +178,7 @@ pub struct NewJob {
     max_attempts: MaxAttempts,
     metadata: Option<JsonText>,
     unique: Option<Unique>,
+    ordering: Option<OrderingKey>,
 }
 
 impl NewJob {
@@ -191,6 +193,7 @@ impl NewJob {
             max_attempts: MaxAttempts::default(),
             metadata: None,
             unique: None,
+            ordering: None,
         }
     }
 
@@ -236,6 +239,13 @@ impl NewJob {
         self
     }
 
+    /// Keeps it in order with the other jobs of this key, this queue and this priority (see [`queue`](crate::queue)).
+    #[must_use]
+    pub fn with_ordering_key(mut self, key: OrderingKey) -> Self {
+        self.ordering = Some(key);
+        self
+    }
+
     /// The queue.
     pub fn queue(&self) -> &QueueName {
         &self.queue
@@ -274,6 +284,11 @@ impl NewJob {
     /// Its uniqueness, if it is to exist only once per key.
     pub fn unique(&self) -> Option<&Unique> {
         self.unique.as_ref()
+    }
+
+    /// What keeps it in order with other jobs, if anything.
+    pub fn ordering_key(&self) -> Option<OrderingKey> {
+        self.ordering
     }
 }
 

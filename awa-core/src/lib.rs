@@ -8,6 +8,7 @@
 //! |---|---|
 //! | identities of jobs, attempts, claims and partitions | [`id`] |
 //! | what a caller may enqueue, and how bad input is refused | [`job`], [`name`], [`json`] |
+//! | what is set per queue, and how its jobs are spread over lanes | [`queue`] |
 //! | the states of a job and the table of legal transitions | [`state`] |
 //! | how an attempt ends | [`attempt`] |
 //! | order without locks: the lane frontier over transaction snapshots | [`frontier`] |
@@ -32,6 +33,7 @@ pub mod json;
 pub mod model;
 pub mod name;
 pub mod prune;
+pub mod queue;
 pub mod receipt;
 pub mod repair;
 pub mod retry;
@@ -49,6 +51,7 @@ pub use id::{BatchId, InstanceId, JobId, LaneId, Nonce, ReceiptId, RunLease};
 pub use job::{Enqueued, NewJob, Priority, RunAt};
 pub use json::JsonText;
 pub use name::{JobKind, QueueName};
+pub use queue::{OrderingKey, QueueSettings, ShardCount};
 pub use state::JobState;
 pub use store::Store;
 pub use time::Timestamp;

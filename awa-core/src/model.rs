@@ -38,6 +38,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::frontier::RowKey;
 use crate::id::{BatchId, InstanceId, JobId};
 use crate::name::QueueName;
+use crate::queue::QueueSettings;
 use crate::ring::RingKind;
 use crate::store::Task;
 use crate::time::Timestamp;
@@ -103,6 +104,7 @@ pub struct Model {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 struct Queue {
     paused: bool,
+    settings: QueueSettings,
     /// When each lane had its last turn, counted in claims; lanes that are equally urgent take turns.
     turns: BTreeMap<Lane, u64>,
     /// Claims so far.

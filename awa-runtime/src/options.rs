@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use awa_core::job::MaxAttempts;
+use awa_core::queue::OrderingKey;
 use awa_core::unique::{KeyStates, OnConflict, Unique, UniqueBy};
 use awa_core::{BadInput, JobKind, JsonText, NewJob, Priority, QueueName, RunAt, Timestamp};
 use serde::Serialize;
@@ -19,6 +20,7 @@ pub struct EnqueueOptions {
     unique: Option<UniqueBy>,
     unique_states: KeyStates,
     on_conflict: OnConflict,
+    ordering_key: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -91,6 +93,14 @@ impl EnqueueOptions {
     #[must_use]
     pub fn on_conflict(mut self, on_conflict: OnConflict) -> Self {
         self.on_conflict = on_conflict;
+        self
+    }
+
+    /// Keeps the job in order with the other jobs of this key, its queue and its priority: they are handed out in the order
+    /// in which they were enqueued, over however many shards the queue is spread. 1 to 1,024 bytes.
+    #[must_use]
+    pub fn ordering_key(mut self, key: impl Into<String>) -> Self {
+        self.ordering_key = Some(key.into());
         self
     }
 }
@@ -170,6 +180,13 @@ impl<J: Job> WithOptions<J> {
         self.options = self.options.on_conflict(on_conflict);
         self
     }
+
+    /// See [`EnqueueOptions::ordering_key`].
+    #[must_use]
+    pub fn ordering_key(mut self, key: impl Into<String>) -> Self {
+        self.options = self.options.ordering_key(key);
+        self
+    }
 }
 
 /// What can be enqueued: a typed job, plain or [with options](Job::with), or a [`NewJob`] made by hand.
@@ -220,6 +237,10 @@ pub fn new_job<J: Job>(job: &J, options: &EnqueueOptions) -> Result<NewJob, BadI
         Some(metadata) => new.with_metadata(metadata),
         None => new,
     };
+    let new = match &options.ordering_key {
+        Some(key) => new.with_ordering_key(OrderingKey::new(key)?),
+        None => new,
+    };
     Ok(match &options.unique {
         Some(by) => {
             let key = by.key_of(&new)?;
@@ -265,6 +286,8 @@ mod tests {
         assert_eq!((job.run_at(), job.metadata().unwrap().as_str()), (RunAt::After(minute), "[1]"));
         let at = Timestamp::from_micros(5);
         assert_eq!(plain().with().run_at(at).into_new_job().unwrap().run_at(), RunAt::At(at));
+        let ordered = plain().with().ordering_key("customer 7").into_new_job().unwrap();
+        assert_eq!(ordered.ordering_key(), Some(OrderingKey::new("customer 7").unwrap()));
     }
 
     #[test]
@@ -287,6 +310,7 @@ mod tests {
         assert_eq!(field(plain().with().delay(Duration::MAX)), "run_at");
         assert_eq!(field(plain().with().metadata(&"\0")), "metadata");
         assert_eq!(field(plain().with().unique(UniqueBy::text(""))), "unique");
+        assert_eq!(field(plain().with().ordering_key("")), "ordering_key");
         assert_eq!(Plain { text: "\0".into() }.into_new_job().unwrap_err().field, "args");
     }
 }

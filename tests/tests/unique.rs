@@ -421,7 +421,7 @@ async fn a_schema_of_before_is_brought_up_to_date() {
     let undo = format!(
         "DROP TABLE awa.unique_claims, awa.unique_releases;
          ALTER TABLE awa.dlq_entries DROP COLUMN unique_key, DROP COLUMN unique_states;
-         DROP FUNCTION awa.enqueue_jobs({old}, bigint[]);
+         DROP FUNCTION awa.enqueue_jobs({old}, bigint[], integer[]);
          CREATE FUNCTION awa.enqueue_jobs({old}) RETURNS bigint[] LANGUAGE sql AS 'SELECT NULL::bigint[]';
          DELETE FROM awa.objects WHERE name = 'enqueue_jobs';
          DELETE FROM awa.migrations WHERE version = 2;

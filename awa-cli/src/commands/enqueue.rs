@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use awa_core::job::MaxAttempts;
 use awa_core::store::Producer;
-use awa_core::{Enqueued, JobId, JobKind, JsonText, Priority, QueueName, RunAt, Timestamp};
+use awa_core::{Enqueued, JobId, JobKind, JsonText, OrderingKey, Priority, QueueName, RunAt, Timestamp};
 use clap::Args;
 use serde::Serialize;
 
@@ -22,11 +22,12 @@ Examples:
   awa enqueue --queue mail --kind send --args '{\"to\":\"ada@example.org\"}' --priority 1
   awa enqueue --queue mail --kind send --args '{}' --delay 10m --max-attempts 3
   awa enqueue --queue mail --kind digest --args '{}' --unique-key digest-of-ada
+  awa enqueue --queue mail --kind send --args '{}' --ordering-key customer-7
   awa enqueue --queue mail --file jobs.jsonl
   zcat jobs.jsonl.gz | awa enqueue --file - --skip-bad --json
 
 A line of the file is a JSON object with args and, where it differs from the flags, queue, kind, priority, run_at or
-delay_s, max_attempts, metadata and unique_key:
+delay_s, max_attempts, metadata, unique_key and ordering_key:
   {\"args\":{\"to\":\"ada@example.org\"},\"kind\":\"send\",\"priority\":1,\"delay_s\":60}
 
 The whole file is checked before anything is written: one bad line refuses it, unless --skip-bad is given. It is then
@@ -76,6 +77,10 @@ pub(crate) struct EnqueueArgs {
     /// Store the job only if no job with this key, of whatever kind and in whatever queue, is there that has not ended.
     #[arg(long, value_name = "TEXT", conflicts_with = "file")]
     unique_key: Option<String>,
+
+    /// Keep the job in order with the other jobs of this key, its queue and its priority.
+    #[arg(long, value_name = "TEXT", conflicts_with = "file")]
+    ordering_key: Option<String>,
 
     /// Enqueue the good lines of the file and report the bad ones, instead of refusing the file.
     #[arg(long, requires = "file")]
@@ -145,6 +150,9 @@ pub(super) async fn run(connection: &ConnectionArgs, args: &EnqueueArgs, format:
     let mut job = defaults.job(JsonText::new("args", text)?)?;
     if let Some(key) = &args.unique_key {
         job = Defaults::keyed(job, key)?;
+    }
+    if let Some(key) = &args.ordering_key {
+        job = job.with_ordering_key(OrderingKey::new(key)?);
     }
     let store = connection.connect_ready(1).await?;
     let mut answer = Answer::default();

@@ -1,8 +1,8 @@
-//! `awa queues`: looks at queues and holds them back.
+//! `awa queues`: looks at queues, holds them back, sets what holds for them.
 
-use awa_core::QueueName;
 use awa_core::store::{Operator, QueueView};
-use clap::{Args, Subcommand};
+use awa_core::{QueueName, QueueSettings, ShardCount, StoreError};
+use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 
 use crate::connect::ConnectionArgs;
@@ -15,9 +15,11 @@ Examples:
   awa queues
   awa queues pause mail
   awa queues resume mail --json
+  awa queues set mail --shards 4 --dead-letter off
+  awa queues set mail                                what is set for it
 
 JSON: {\"queues\":[{\"queue\":\"mail\",\"paused\":false,\"ready\":3,\"running\":1,\"deferred\":0,\"finished\":90,\"dead\":2}]}
-and for pause and resume {\"queue\":\"mail\",\"paused\":true}.";
+and for pause and resume {\"queue\":\"mail\",\"paused\":true}, for set {\"queue\":\"mail\",\"enqueue_shards\":4,\"dead_letter\":false}.";
 
 /// See [`crate::args::Command::Queues`].
 #[derive(Args, Debug)]
@@ -44,11 +46,55 @@ enum QueuesCommand {
         #[arg(value_name = "QUEUE")]
         name: QueueName,
     },
+    /// Set what holds for the jobs of a queue that come or fail from now on; what is not given stays as it is.
+    Set {
+        /// The queue.
+        #[arg(value_name = "QUEUE")]
+        name: QueueName,
+        /// Spread new jobs over so many lanes per priority, 1 to 64, so that as many claims work side by side; jobs with one
+        /// ordering key stay in one lane.
+        #[arg(long, value_name = "N", value_parser = parse_shards, allow_negative_numbers = true)]
+        shards: Option<ShardCount>,
+        /// Hold jobs that fail for good in the dead-letter queue (on), or leave them to the history as failed (off).
+        #[arg(long, value_name = "SWITCH")]
+        dead_letter: Option<Switch>,
+    },
+}
+
+/// On or off.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
+enum Switch {
+    On,
+    Off,
+}
+
+fn parse_shards(text: &str) -> Result<ShardCount, String> {
+    let number = text.parse().map_err(|_| format!("{text:?} is outside 1 to {}", ShardCount::MAX.get()))?;
+    ShardCount::new(number).map_err(|refusal| refusal.problem)
 }
 
 #[derive(Serialize, Debug)]
 struct Queues {
     queues: Vec<QueueView>,
+}
+
+/// The answer of `awa queues set`.
+#[derive(Serialize, Debug)]
+struct Settings<'a> {
+    queue: &'a QueueName,
+    #[serde(flatten)]
+    settings: QueueSettings,
+}
+
+impl Settings<'_> {
+    fn describe(&self) -> String {
+        let dead_letter = if self.settings.dead_letter { "on" } else { "off" };
+        format!(
+            "queue {}: enqueue shards {}, dead-letter queue {dead_letter}",
+            self.queue,
+            self.settings.enqueue_shards.get()
+        )
+    }
 }
 
 #[derive(Serialize, Debug)]
@@ -66,10 +112,31 @@ pub(super) async fn run(connection: &ConnectionArgs, args: &QueuesArgs, format: 
         }
         Some(QueuesCommand::Pause { name }) => (name, true),
         Some(QueuesCommand::Resume { name }) => (name, false),
+        Some(QueuesCommand::Set { name, shards, dead_letter }) => {
+            let settings = set(&store, name, *shards, *dead_letter).await?;
+            return format.answer(&Settings { queue: name, settings }, Settings::describe);
+        }
     };
     store.set_paused(queue, paused).await?;
     let state = if paused { "paused" } else { "running" };
     format.answer(&Paused { queue, paused }, |answer| format!("queue {} is {state}", answer.queue))
+}
+
+/// Changes what is given of the settings of a queue, and answers with all of them.
+async fn set(
+    store: &impl Operator,
+    queue: &QueueName,
+    shards: Option<ShardCount>,
+    dead_letter: Option<Switch>,
+) -> Result<QueueSettings, StoreError> {
+    let before = store.queue_settings(queue).await?;
+    let settings = before
+        .with_enqueue_shards(shards.unwrap_or(before.enqueue_shards))
+        .with_dead_letter(dead_letter.map_or(before.dead_letter, |switch| switch == Switch::On));
+    if shards.is_some() || dead_letter.is_some() {
+        store.configure_queue(queue, &settings).await?;
+    }
+    Ok(settings)
 }
 
 fn table_of(queues: &[QueueView]) -> String {
@@ -97,6 +164,18 @@ fn table_of(queues: &[QueueView]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn settings_print_as_a_stable_shape_and_as_a_sentence() {
+        let queue = QueueName::new("mail").unwrap();
+        let settings = QueueSettings::default().with_enqueue_shards(ShardCount::MAX).with_dead_letter(false);
+        let answer = Settings { queue: &queue, settings };
+        let expected = r#"{"queue":"mail","enqueue_shards":64,"dead_letter":false}"#;
+        assert_eq!(serde_json::to_string(&answer).unwrap(), expected);
+        assert_eq!(answer.describe(), "queue mail: enqueue shards 64, dead-letter queue off");
+        assert_eq!(parse_shards("65").unwrap_err(), "65 is outside 1 to 64");
+        assert_eq!(parse_shards("x").unwrap_err(), "\"x\" is outside 1 to 64");
+    }
 
     #[test]
     fn queues_print_as_a_stable_shape_and_as_a_table() {

@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use awa_core::job::MaxAttempts;
-use awa_core::{BadInput, JobKind, JsonText, NewJob, Priority, QueueName, RunAt, Unique, UniqueBy};
+use awa_core::{BadInput, JobKind, JsonText, NewJob, OrderingKey, Priority, QueueName, RunAt, Unique, UniqueBy};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
@@ -63,7 +63,7 @@ impl Defaults {
             Err(error) => return refuse("line", format!("it is not a JSON object: {error}")),
         };
         let mut defaults = self.clone();
-        let (mut args, mut metadata, mut start, mut key) = (None, None, None, None);
+        let (mut args, mut metadata, mut start, mut key, mut order) = (None, None, None, None, None);
         let mut seen: Vec<&str> = Vec::with_capacity(members.0.len());
         for (name, value) in &members.0 {
             let name = name.as_str();
@@ -75,6 +75,7 @@ impl Defaults {
                 "args" => args = Some(JsonText::new("args", value.get())?),
                 "metadata" => metadata = Some(JsonText::new("metadata", value.get())?),
                 "unique_key" => key = Some(decoded::<String>("unique_key", value)?),
+                "ordering_key" => order = Some(OrderingKey::new(decoded::<String>("ordering_key", value)?)?),
                 "queue" => defaults.queue = Some(QueueName::new(decoded::<String>("queue", value)?)?),
                 "kind" => defaults.kind = Some(JobKind::new(decoded::<String>("kind", value)?)?),
                 "priority" => defaults.priority = Priority::new(decoded("priority", value)?)?,
@@ -94,6 +95,10 @@ impl Defaults {
             Some(metadata) => job.with_metadata(metadata),
             None => job,
         };
+        let job = match order {
+            Some(order) => job.with_ordering_key(order),
+            None => job,
+        };
         Ok(match key {
             Some(key) => Self::keyed(job, &key)?,
             None => job,
@@ -101,7 +106,8 @@ impl Defaults {
     }
 }
 
-const FIELDS: &str = "args, queue, kind, priority, run_at or delay_s, max_attempts, metadata and unique_key";
+const FIELDS: &str =
+    "args, queue, kind, priority, run_at or delay_s, max_attempts, metadata, unique_key and ordering_key";
 
 fn decoded<'a, T: Deserialize<'a>>(field: &'static str, value: &'a RawValue) -> Result<T, Refusal> {
     serde_json::from_str(value.get()).or_else(|error| {

@@ -67,6 +67,16 @@ fn a_line_may_have_a_key() {
 }
 
 #[test]
+fn a_line_may_have_an_ordering_key() {
+    let job = one(r#"{"args":1,"ordering_key":"customer 7"}"#);
+    assert_eq!(job.ordering_key(), Some(awa_core::OrderingKey::new("customer 7").unwrap()));
+    assert_eq!(one(r#"{"args":1}"#).ordering_key(), None);
+    for bad in [r#"{"args":1,"ordering_key":""}"#, r#"{"args":1,"ordering_key":7}"#] {
+        assert_eq!(refusal(bad).0, "ordering_key", "{bad}");
+    }
+}
+
+#[test]
 fn a_line_wins_over_the_flags_also_in_when_it_runs() {
     let flags = Defaults { run_at: RunAt::After(Duration::from_secs(9)), ..defaults() };
     let lines = read_with(&flags, "{\"args\":1}\n{\"args\":1,\"delay_s\":0}");

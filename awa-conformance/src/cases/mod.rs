@@ -10,6 +10,7 @@ pub mod leases;
 pub mod operate;
 pub mod order;
 pub mod pause;
+pub mod queues;
 pub mod reclaim;
 pub mod rescue;
 pub mod ticks;

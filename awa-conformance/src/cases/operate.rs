@@ -76,13 +76,13 @@ pub async fn cancel_in_every_state(subject: &dyn Subject) {
     }
 }
 
-/// Retrying works on dead and deferred jobs and is refused with the state in every other (bug class 95).
+/// Retrying works on dead, failed and deferred jobs and is refused with the state in every other (bug class 95).
 pub async fn retry_in_every_state(subject: &dyn Subject) {
     let scene = Scene::open(subject, &["email"]).await;
     for state in reachable_states() {
         let id = scene.job_in(state).await;
         let before = scene.view(id).await;
-        let expected = answer(state, &[JobState::Deferred, JobState::Dead]);
+        let expected = answer(state, &[JobState::Deferred, JobState::Dead, JobState::Failed]);
         assert_eq!(scene.retry(&[id]).await, [expected], "{state}");
         if expected == done(state) {
             scene.expect(&[(id, JobState::Ready)]).await;

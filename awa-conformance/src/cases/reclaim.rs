@@ -105,7 +105,7 @@ pub async fn every_wish_of_an_operator_leaves_the_slots_reclaimable(subject: &dy
         assert_eq!(scene.cancel(&[id]).await, [done(state)]);
         scene.expect_all_reclaimed().await;
     }
-    for state in [JobState::Deferred, JobState::Dead] {
+    for state in [JobState::Deferred, JobState::Dead, JobState::Failed] {
         let id = scene.job_in(state).await;
         assert_eq!(scene.retry(&[id]).await, [done(state)]);
         let name = scene.view(id).await.queue;

@@ -105,13 +105,15 @@ impl Model {
         now: Timestamp,
     ) -> Vec<Lane> {
         let queue = self.queues.get(&request.queue);
+        let in_ring = slots.iter().flat_map(|slot| self.queue_ring.content(slot.slot).ready.keys());
+        let known: BTreeSet<&Lane> =
+            in_ring.chain(self.carried.keys()).filter(|lane| lane.queue == request.queue).collect();
         let mut lanes = Vec::new();
-        for priority in Priority::ALL {
-            let lane = Lane { queue: request.queue.clone(), priority };
-            let Some(head_at) = self.head_ready_at(&lane, slots, snapshot) else { continue };
-            let urgency = aged(priority, now.since(head_at), request.aging);
-            let last_turn = queue.and_then(|queue| queue.turns.get(&lane)).copied().unwrap_or(0);
-            lanes.push((urgency, last_turn, lane));
+        for lane in known {
+            let Some(head_at) = self.head_ready_at(lane, slots, snapshot) else { continue };
+            let urgency = aged(lane.priority, now.since(head_at), request.aging);
+            let last_turn = queue.and_then(|queue| queue.turns.get(lane)).copied().unwrap_or(0);
+            lanes.push((urgency, last_turn, lane.clone()));
         }
         lanes.sort();
         lanes.into_iter().map(|(_, _, lane)| lane).collect()

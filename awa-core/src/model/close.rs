@@ -155,10 +155,11 @@ impl Model {
             Disposition::Retry { delay } => {
                 self.defer(job, row, now.saturating_add(delay), DeferredReason::Retry);
             }
-            Disposition::Exhausted => {
+            Disposition::Exhausted if self.queue_settings(&row.body.queue).dead_letter => {
                 self.leave_key(job, &row.body, JobState::Dead);
                 self.dead.insert(job, DeadRow { row, died_at: now });
             }
+            Disposition::Exhausted => self.file(job, row, JobState::Failed, None, now),
         }
     }
 

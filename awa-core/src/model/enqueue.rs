@@ -8,6 +8,7 @@ use super::{KeyInDoubt, Model, TransactionId};
 use crate::frontier::RowKey;
 use crate::id::{JobId, RunLease, Slot, Xid};
 use crate::job::{Enqueued, NewJob, RunAt};
+use crate::queue::Shard;
 use crate::store::DeferredReason;
 use crate::time::Timestamp;
 use crate::unique::OnConflict;
@@ -74,7 +75,9 @@ impl Model {
         self.last_job = JobId(self.last_job.0 + 1);
         let id = self.last_job;
         let xid = self.transactions.xid_of(transaction);
-        let body = Arc::new(body(job, now));
+        let shards = self.queue_settings(job.queue()).enqueue_shards;
+        let shard = job.ordering_key().map_or(Shard::of_unordered(id, shards), |key| key.shard(shards));
+        let body = Arc::new(body(job, shard, now));
         self.take_key(transaction, id, &body);
         let row = Row { body, run_lease: RunLease(0), attempt: 0, error: None };
         match due_later(job.run_at(), now) {
@@ -107,13 +110,14 @@ impl Model {
     }
 }
 
-fn body(job: &NewJob, now: Timestamp) -> Body {
+fn body(job: &NewJob, shard: Shard, now: Timestamp) -> Body {
     Body {
         queue: job.queue().clone(),
         kind: job.kind().clone(),
         args: job.args().clone(),
         metadata: job.metadata().cloned(),
         priority: job.priority(),
+        shard,
         max_attempts: job.max_attempts(),
         created_at: now,
         unique: job.unique().map(|unique| OwnKey { key: unique.key.at(now), states: unique.states }),

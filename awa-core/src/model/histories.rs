@@ -14,6 +14,7 @@ use crate::id::{Generation, InstanceId, JobId, Nonce};
 use crate::job::{Enqueued, MaxAttempts, NewJob, Priority, RunAt};
 use crate::json::JsonText;
 use crate::name::{JobKind, QueueName};
+use crate::queue::{OrderingKey, QueueSettings, ShardCount};
 use crate::retry::RetryPolicy;
 use crate::ring::{RingKind, RotationPolicy};
 use crate::state::JobState;
@@ -46,6 +47,7 @@ enum Op {
     Cancel { job: Index },
     Retry { job: Index },
     Pause { queue: u8, paused: bool },
+    Configure { queue: u8, shards: i64, dead_letter: bool },
     Pass { seconds: u64 },
 }
 
@@ -72,6 +74,8 @@ fn op() -> impl Strategy<Value = Op> {
         3 => any::<Index>().prop_map(|job| Op::Cancel { job }),
         2 => any::<Index>().prop_map(|job| Op::Retry { job }),
         1 => (0_u8..2, any::<bool>()).prop_map(|(queue, paused)| Op::Pause { queue, paused }),
+        1 => (0_u8..2, 1_i64..4, any::<bool>())
+            .prop_map(|(queue, shards, dead_letter)| Op::Configure { queue, shards, dead_letter }),
         3 => (1_u64..40).prop_map(|seconds| Op::Pass { seconds }),
     ]
 }
@@ -157,6 +161,12 @@ impl Bookkeeper {
                 }
             }
             Op::Pause { queue, paused } => self.model.set_paused(&queue_name(*queue), *paused),
+            Op::Configure { queue, shards, dead_letter } => {
+                let settings = QueueSettings::default()
+                    .with_enqueue_shards(ShardCount::new(*shards).unwrap())
+                    .with_dead_letter(*dead_letter);
+                self.model.configure_queue(&queue_name(*queue), &settings);
+            }
             Op::Pass { seconds } => self.pass(*seconds),
         }
         self.audit();
@@ -233,7 +243,9 @@ impl Bookkeeper {
         let claimed = self.model.claim(request, self.now);
         let mut taken: BTreeMap<Lane, Vec<JobId>> = BTreeMap::new();
         for job in &claimed.jobs {
-            let lane = Lane { queue: job.queue.clone(), priority: job.priority };
+            let lane = eligible.iter().find(|(_, jobs)| jobs.contains(&job.receipt.job));
+            let lane = lane.expect("only what is eligible is handed out").0.clone();
+            assert_eq!((&lane.queue, lane.priority), (&job.queue, job.priority));
             taken.entry(lane).or_default().push(job.receipt.job);
             let lease = self.leases.entry(job.receipt.job).or_insert(0);
             *lease += 1;
@@ -312,7 +324,7 @@ impl Bookkeeper {
                     *before = *after;
                 }
                 None => assert!(
-                    matches!(before, JobState::Completed | JobState::Cancelled),
+                    matches!(before, JobState::Completed | JobState::Cancelled | JobState::Failed),
                     "job {job} was {before} and is lost"
                 ),
             }
@@ -387,6 +399,10 @@ fn new_job(queue: u8, priority: i16, delay: u8, key: u8) -> NewJob {
         .with_priority(Priority::new(priority).unwrap())
         .with_max_attempts(MaxAttempts::new(2).unwrap())
         .with_run_at(run_at);
+    let job = match key % 3 {
+        0 => job.with_ordering_key(OrderingKey::new(format!("order {key}")).unwrap()),
+        _ => job,
+    };
     let states = [KeyStates::UNFINISHED, KeyStates::UNTIL_CLAIMED, KeyStates::UNTIL_RESOLVED];
     match states.get(usize::from(key) / 2) {
         Some(states) => {

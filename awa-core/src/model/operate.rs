@@ -8,6 +8,7 @@ use super::rows::{ReadyPlace, Row, Tombstone};
 use crate::attempt::{AttemptEnd, ErrorText};
 use crate::id::JobId;
 use crate::name::QueueName;
+use crate::queue::QueueSettings;
 use crate::state::JobState;
 use crate::store::{Acted, CensusCount, JobFilter, JobView, QueueView, Refusal};
 use crate::time::Timestamp;
@@ -114,7 +115,7 @@ impl Model {
         self.queue_ring.content_mut(slot).tombstones.insert((key.job, lease), tombstone);
     }
 
-    /// Makes dead or deferred jobs ready. See [`Operator::retry`](crate::store::Operator::retry).
+    /// Makes dead, failed or deferred jobs ready. See [`Operator::retry`](crate::store::Operator::retry).
     pub fn retry(&mut self, jobs: &[JobId], now: Timestamp) -> Vec<Acted> {
         jobs.iter().map(|job| self.retry_one(*job, now)).collect()
     }
@@ -122,12 +123,18 @@ impl Model {
     fn retry_one(&mut self, job: JobId, now: Timestamp) -> Acted {
         let Some(place) = self.place(job) else { return Acted::Refused(Refusal::NotFound) };
         let from = self.state_at(job, &place);
-        let dead = self.dead.get(&job).filter(|_| place == Place::Dead).map(|dead| dead.row.clone());
-        if let Some(Err(refusal)) = dead.map(|row| self.take_key_again(job, &row)) {
-            return Acted::Refused(refusal);
+        if matches!(from, JobState::Dead | JobState::Failed) {
+            let row = self.row_at(job, &place).clone();
+            if let Err(refusal) = self.take_key_again(job, &row, from) {
+                return Acted::Refused(refusal);
+            }
         }
         let row = match place {
             Place::Dead => self.dead.remove(&job).map(|dead| Row { attempt: 0, ..dead.row }),
+            Place::Done(slot) if from == JobState::Failed => {
+                let failed = self.queue_ring.content_mut(slot).done.remove(&job);
+                failed.map(|failed| Row { attempt: 0, ..failed.row })
+            }
             Place::Deferred => self.deferred.remove(&job).map(|deferred| deferred.row),
             _ => None,
         };
@@ -143,5 +150,15 @@ impl Model {
         if !paused {
             self.wake(queue);
         }
+    }
+
+    /// Sets what holds for a queue from now on. See [`Operator::configure_queue`](crate::store::Operator::configure_queue).
+    pub fn configure_queue(&mut self, queue: &QueueName, settings: &QueueSettings) {
+        self.queues.entry(queue.clone()).or_default().settings = *settings;
+    }
+
+    /// What is set for a queue.
+    pub fn queue_settings(&self, queue: &QueueName) -> QueueSettings {
+        self.queues.get(queue).map(|queue| queue.settings).unwrap_or_default()
     }
 }

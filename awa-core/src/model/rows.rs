@@ -11,6 +11,7 @@ use crate::id::{BatchId, Generation, InstanceId, JobId, Nonce, ReceiptId, RunLea
 use crate::job::{MaxAttempts, Priority};
 use crate::json::JsonText;
 use crate::name::{JobKind, QueueName};
+use crate::queue::Shard;
 use crate::receipt::ReceiptSet;
 use crate::state::JobState;
 use crate::store::DeferredReason;
@@ -20,11 +21,12 @@ use crate::time::Timestamp;
 /// Bytes that a row takes beside its texts, roughly.
 const ROW_OVERHEAD: u64 = 64;
 
-/// A stretch of order: one priority of one queue.
+/// A stretch of order: one shard of one priority of one queue.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Lane {
     pub(super) queue: QueueName,
     pub(super) priority: Priority,
+    pub(super) shard: Shard,
 }
 
 /// What stays the same for the life of a job.
@@ -35,6 +37,7 @@ pub(super) struct Body {
     pub(super) args: JsonText,
     pub(super) metadata: Option<JsonText>,
     pub(super) priority: Priority,
+    pub(super) shard: Shard,
     pub(super) max_attempts: MaxAttempts,
     pub(super) created_at: Timestamp,
     pub(super) unique: Option<OwnKey>,
@@ -42,7 +45,7 @@ pub(super) struct Body {
 
 impl Body {
     pub(super) fn lane(&self) -> Lane {
-        Lane { queue: self.queue.clone(), priority: self.priority }
+        Lane { queue: self.queue.clone(), priority: self.priority, shard: self.shard }
     }
 
     pub(super) fn bytes(&self) -> u64 {

@@ -119,9 +119,9 @@ impl Model {
         }
     }
 
-    /// A dead job that is to live again takes the key that it gave back when it died.
-    pub(super) fn take_key_again(&mut self, job: JobId, row: &Row) -> Result<(), Refusal> {
-        let gave_back = |own: &&OwnKey| own.states.contains(JobState::Running) && !own.states.contains(JobState::Dead);
+    /// A job that failed for good and is to live again takes the key that it gave back when it came into the state `from`.
+    pub(super) fn take_key_again(&mut self, job: JobId, row: &Row, from: JobState) -> Result<(), Refusal> {
+        let gave_back = |own: &&OwnKey| own.states.contains(JobState::Running) && !own.states.contains(from);
         let Some(own) = row.body.unique.as_ref().filter(gave_back) else { return Ok(()) };
         match self.keys.get(&own.key) {
             Some(Holder { taken_in: Some(_), .. }) => Err(Refusal::Contended),

@@ -22,7 +22,7 @@
 //! | **C3** fencing | A write that belongs to an attempt carries its [`Receipt`](crate::attempt::Receipt) and changes nothing once the attempt has ended, whoever ended it. |
 //! | **C4** one closure | Of all closures of one attempt, at most one answers [`Closed`](crate::ClosureAnswer::Closed). |
 //! | **C5** one attempt | A job has at most one open attempt; each claim raises its run lease by one. |
-//! | **C6** order | Inside a lane: jobs of one transaction in enqueue order, transactions by the order in which they began to write; a late commit is taken next. More urgent lanes first. Each claim is an exact prefix of what is eligible. |
+//! | **C6** order | Inside a lane (a shard of a priority of a queue, see [`queue`](crate::queue)): jobs of one transaction in enqueue order, transactions by the order in which they began to write; a late commit is taken next. More urgent lanes first. Each claim is an exact prefix of what is eligible. |
 //! | **C7** repeatable | When the outcome of a call is unknown, calling again does no harm: enqueue may store the jobs twice, everything else converges. |
 //! | **C8** batch independence | Answers come in input order, one per item; an item that is refused touches no other. |
 //! | **C9** late commit | A job is claimable the moment its transaction commits, whatever committed before; until then, and after a rollback, it does not exist. |

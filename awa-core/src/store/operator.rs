@@ -7,6 +7,7 @@ use crate::id::{JobId, RunLease};
 use crate::job::{MaxAttempts, Priority};
 use crate::json::JsonText;
 use crate::name::{JobKind, QueueName};
+use crate::queue::QueueSettings;
 use crate::state::JobState;
 use crate::time::Timestamp;
 
@@ -179,12 +180,19 @@ pub trait Operator: Send + Sync {
     /// attempt of a running job ends at once, and its worker's closure will be stale (C3).
     async fn cancel(&self, jobs: &[JobId], reason: &ErrorText) -> Result<Vec<Acted>, StoreError>;
 
-    /// Makes jobs ready again that are dead (with their attempts counted from zero) or deferred (at once, with their
-    /// attempts as they are); one answer per id in input order (C8). A dead job takes its key again, or is refused when
-    /// another has it (C14).
+    /// Makes jobs ready again that are dead or failed (with their attempts counted from zero) or deferred (at once, with
+    /// their attempts as they are); one answer per id in input order (C8). A dead or failed job takes its key again, or is
+    /// refused when another has it (C14). A failed job can be retried as long as its history is retained.
     async fn retry(&self, jobs: &[JobId]) -> Result<Vec<Acted>, StoreError>;
 
     /// Holds back claims of a queue, or lets them go on. Survives restarts; twice is fine; running jobs go on. A queue
     /// that nobody has used yet can be paused.
     async fn set_paused(&self, queue: &QueueName, paused: bool) -> Result<(), StoreError>;
+
+    /// Sets what holds for a queue from now on, for jobs that are enqueued or fail after this call; survives restarts. A queue
+    /// that nobody has used yet can be set.
+    async fn configure_queue(&self, queue: &QueueName, settings: &QueueSettings) -> Result<(), StoreError>;
+
+    /// What is set for a queue: the defaults where nothing was.
+    async fn queue_settings(&self, queue: &QueueName) -> Result<QueueSettings, StoreError>;
 }

@@ -1,7 +1,7 @@
 -- Purpose: ends attempts in any other way than a plain completion, also those that go on as leases, and moves each job to where it goes, in one
 --   transaction. Rescue, cancellation and handlers all come through here.
 -- Parameters: parallel arrays, one element per attempt: claim slot, nonce, receipt, outcome (a number of
---   attempt_outcomes), where the job goes ('carried': ready again, before all others of its lane; 'deferred', 'dead', 'completed', 'failed', 'cancelled'), delay in
+--   attempt_outcomes), where the job goes ('carried': ready again, before all others of its lane; 'deferred', 'dead' (failed for good: see failed_route), 'completed', 'failed', 'cancelled'), delay in
 --   microseconds for 'deferred', error or reason, result; the present for tests.
 -- Returns: the receipts closed by this call.
 -- Locks: ROW EXCLUSIVE on children of lease_claim_closure_batches (ascending) and one of done_entries; waits at most

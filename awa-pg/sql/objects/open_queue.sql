@@ -1,8 +1,8 @@
--- Purpose: makes sure that the four lanes of a queue exist, so that its first job is found at once.
+-- Purpose: makes sure that the four lanes of one shard of a queue exist, so that its first job is found at once.
 -- Parameters: queue; shard.
 -- Returns: nothing.
 -- Locks: rows of queue_lanes, briefly; call it in a transaction of its own.
--- Caller: workers at start, set_paused.
+-- Caller: open_queue_lanes, fold_lane_hints.
 CREATE OR REPLACE FUNCTION /*schema*/awa.open_queue(p_queue text, p_shard smallint DEFAULT 0) RETURNS void
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp AS $awa$

@@ -1,9 +1,10 @@
 -- Purpose: puts jobs whose attempts were just ended to where they go. The one spelling of it, whatever the shape of the
 --   claim was.
 -- Parameters: the ended attempts; then the arrays of the call (see end_attempts), into which their tags are positions:
---   outcomes, routes, delays, texts, results; the slot for done_entries or NULL; the present.
+--   outcomes, routes, delays, texts, results; the slot for done_entries, or NULL where the routes ask for none; the present.
 -- Returns: nothing. An attempt whose job goes nowhere is a contradiction and fails the transaction.
--- Locks: ROW EXCLUSIVE on the tables written; where some job is unique, as release_unique_keys.
+-- Locks: ROW EXCLUSIVE on the tables written, a child of done_entries also without p_done_slot when a job failed for good;
+--    where some job is unique, as release_unique_keys.
 -- Caller: route_ended, end_leases.
 CREATE OR REPLACE FUNCTION /*schema*/awa.place_ended(
     p_ended /*schema*/awa.ended_attempt[], p_outcomes smallint[], p_routes text[], p_delays_us bigint[], p_texts text[],
@@ -19,7 +20,8 @@ BEGIN
         SELECT b.job_id, b.run_lease, b.lane_id, b.xid, b.created_at, b.claimed_at, b.priority, b.shard, b.queue,
                b.max_attempts, b.kind, b.args, b.metadata, b.last_error, w.outcome, w.text, w.delay_us, w.result,
                -- A retry (2) of the last attempt goes the way of failed jobs, whoever asked for it.
-               CASE WHEN w.outcome = 2 AND b.attempt >= b.max_attempts THEN 'dead' ELSE w.route END AS route,
+               CASE WHEN w.route = 'dead' OR w.outcome = 2 AND b.attempt >= b.max_attempts
+                    THEN /*schema*/awa.failed_route(b.queue) ELSE w.route END AS route,
                -- Snoozes (3) and releases (6) are not charged.
                (b.attempt - CASE WHEN w.outcome IN (3, 6) THEN 1 ELSE 0 END)::smallint AS attempt
         FROM unnest(p_ended) AS b
@@ -55,9 +57,15 @@ BEGIN
     ), done AS (
         INSERT INTO /*schema*/awa.done_entries (
             job_id, run_lease, created_at, claimed_at, finalized_at, done_slot, priority, shard, attempt, max_attempts,
-            state, queue, kind, args, metadata, result, error)
-        SELECT e.job_id, e.run_lease, e.created_at, e.claimed_at, p_now, p_done_slot, e.priority, e.shard, e.attempt,
-               e.max_attempts, e.route, e.queue, e.kind, e.args, e.metadata, e.result, coalesce(e.text, e.last_error)
+            state, queue, kind, args, metadata, result, error, unique_key, unique_states)
+        SELECT e.job_id, e.run_lease, e.created_at, e.claimed_at, p_now,
+               coalesce(p_done_slot, /*schema*/awa.enter_done_slot()), e.priority, e.shard, e.attempt,
+               e.max_attempts, e.route, e.queue, e.kind, e.args, e.metadata, e.result, coalesce(e.text, e.last_error),
+               -- As for dead jobs: what it gives back now.
+               CASE WHEN e.route = 'failed' THEN (SELECT u.key FROM /*schema*/awa.unique_claims AS u
+                                                  WHERE u.job_id = e.job_id AND u.states & 2 = 2) END,
+               CASE WHEN e.route = 'failed' THEN (SELECT u.states FROM /*schema*/awa.unique_claims AS u
+                                                  WHERE u.job_id = e.job_id AND u.states & 2 = 2) END
         FROM ended AS e WHERE e.route IN ('completed', 'failed', 'cancelled')
     )
     SELECT count(*) FILTER (WHERE e.route IN ('carried', 'deferred', 'dead', 'completed', 'failed', 'cancelled')

@@ -1,10 +1,10 @@
--- Purpose: makes dead jobs ready again, with their attempts counted from zero, and deferred jobs at once, with their
---   attempts as they are. A dead job takes the key again that it gave back.
+-- Purpose: makes dead and failed jobs ready again, with their attempts counted from zero, and deferred jobs at once, with
+--   their attempts as they are. A dead or failed job takes the key again that it gave back.
 -- Parameters: ids; the present for tests.
 -- Returns: a row per id in input order: position from 1, and the state the job was in; or 'contended', '!<state>' (it is
 --   in a state from which there is no retry), 'key:<id>' (that job holds the key that it would have to take again), NULL
 --   (no such job).
--- Locks: as take_key_again; the rows of dlq_entries and deferred_jobs, only tried; ROW EXCLUSIVE on one child of ready_entries.
+-- Locks: as take_key_again and take_held_job; ROW EXCLUSIVE on one child of ready_entries.
 -- Caller: Operator::retry.
 CREATE OR REPLACE FUNCTION /*schema*/awa.retry_jobs(p_jobs bigint[], p_now timestamptz DEFAULT NULL)
 RETURNS TABLE (position_of_id integer, answer text) LANGUAGE plpgsql VOLATILE
@@ -20,10 +20,10 @@ BEGIN
     FOR v_index IN 1..cardinality(p_jobs) LOOP
         position_of_id := v_index;
         SELECT j.state INTO answer FROM /*schema*/awa.jobs AS j WHERE j.job_id = p_jobs[v_index];
-        v_key := CASE WHEN answer = 'dead' THEN /*schema*/awa.take_key_again(p_jobs[v_index]) END;
+        v_key := CASE WHEN answer IN ('dead', 'failed') THEN /*schema*/awa.take_key_again(p_jobs[v_index]) END;
         IF v_key IS NOT NULL THEN
             answer := v_key;
-        ELSIF answer IN ('dead', 'deferred') THEN
+        ELSIF answer IN ('dead', 'failed', 'deferred') THEN
             SELECT j.* INTO v_job FROM /*schema*/awa.take_held_job(p_jobs[v_index]) AS j;
             IF v_job.job_id IS NULL THEN
                 answer := 'contended';

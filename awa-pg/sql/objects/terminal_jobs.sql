@@ -26,6 +26,10 @@ UNION ALL
 SELECT d.job_id, d.state, d.queue, d.kind, d.priority, d.attempt, d.max_attempts, d.run_lease, d.args, d.metadata,
        d.created_at, d.claimed_at, d.finalized_at, d.result, d.error
 FROM /*schema*/awa.done_entries AS d
+-- A failed job that was tried again lives on elsewhere.
+WHERE NOT EXISTS (
+    SELECT FROM /*schema*/awa.receipt_completion_tombstones AS t
+    WHERE t.ready_slot = d.done_slot AND t.job_id = d.job_id AND t.run_lease = d.run_lease)
 UNION ALL
 SELECT r.job_id, 'cancelled', l.queue, r.kind, l.priority, coalesce(r.attempt, 0::smallint), r.max_attempts,
        coalesce(r.run_lease, 0), r.args, r.metadata, r.created_at, NULL, t.cancelled_at, NULL, t.reason

@@ -52,6 +52,10 @@ macro_rules! delegate_store {
                 -> Result<Vec<awa_core::store::Acted>, awa_core::StoreError>;
             async fn set_paused(&self, queue: &awa_core::QueueName, paused: bool)
                 -> Result<(), awa_core::StoreError>;
+            async fn configure_queue(&self, queue: &awa_core::QueueName, settings: &awa_core::QueueSettings)
+                -> Result<(), awa_core::StoreError>;
+            async fn queue_settings(&self, queue: &awa_core::QueueName)
+                -> Result<awa_core::QueueSettings, awa_core::StoreError>;
         });
 
         impl awa_core::Store for $store {

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use awa_core::error::StoreError;
 use awa_core::id::JobId;
 use awa_core::job::{Enqueued, NewJob, RunAt};
+use awa_core::queue::OrderingKey;
 use awa_core::time::Timestamp;
 use awa_core::unique::OnConflict;
 
@@ -162,6 +163,7 @@ struct Columns<'j> {
     metadata: Option<Vec<Option<&'j str>>>,
     run_at: Option<Vec<Option<Timestamp>>>,
     delays: Option<Vec<Option<i64>>>,
+    orders: Option<Vec<Option<i32>>>,
 }
 
 impl<'j> Columns<'j> {
@@ -193,6 +195,10 @@ impl<'j> Columns<'j> {
                 .then(|| jobs.iter().map(|job| job.metadata().map(awa_core::JsonText::as_str)).collect()),
             run_at: jobs.iter().any(deferred).then(|| jobs.iter().map(|job| moment(job.run_at())).collect()),
             delays: jobs.iter().any(deferred).then(|| jobs.iter().map(|job| delay(job.run_at())).collect()),
+            orders: jobs
+                .iter()
+                .any(|job| job.ordering_key().is_some())
+                .then(|| jobs.iter().map(|job| job.ordering_key().map(OrderingKey::number)).collect()),
         }
     }
 
@@ -200,7 +206,8 @@ impl<'j> Columns<'j> {
         let mut params = vec![
             Param::Texts(List::from(&self.queues)),
             Param::I16s(List::from(&self.priorities)),
-            Param::I16s(vec![0; self.queues.len()].into()),
+            // The shards: as they are set for the queues.
+            Param::Null(types::INT2_ARRAY),
             self.lanes.as_deref().map_or(Param::Null(types::INT2_ARRAY), |lanes| Param::I16s(List::from(lanes))),
             Param::Texts(List::from(&self.kinds)),
             Param::jsons(self.args.as_slice()),
@@ -212,7 +219,9 @@ impl<'j> Columns<'j> {
             self.delays.as_deref().map_or(Param::Null(types::INT8_ARRAY), |us| Param::OptI64s(List::from(us))),
         ];
         params.extend_from_slice(keys);
-        params.extend([Param::Bool(true), clock.param()]);
+        let orders = self.orders.as_deref();
+        let orders = orders.map_or(Param::Null(types::INT4_ARRAY), |numbers| Param::OptI32s(List::from(numbers)));
+        params.extend([Param::Bool(true), clock.param(), orders]);
         params
     }
 }

@@ -6,6 +6,7 @@ use awa_core::id::{JobId, RunLease};
 use awa_core::job::{MaxAttempts, Priority};
 use awa_core::json::JsonText;
 use awa_core::name::{JobKind, QueueName};
+use awa_core::queue::{QueueSettings, ShardCount};
 use awa_core::state::JobState;
 use awa_core::store::{Acted, CensusCount, DeferredReason, JobFilter, JobView, QueueView, Refusal};
 
@@ -160,6 +161,28 @@ impl PgStore {
         self.open_queue(queue).await?;
         let params = [Param::Text(queue.as_str().into()), Param::Bool(paused)];
         self.call("set_paused", self.sql.statement("operate/set_paused"), &params).await.map(drop)
+    }
+
+    /// See [`Operator::configure_queue`](awa_core::store::Operator::configure_queue).
+    pub async fn configure_queue(&self, queue: &QueueName, settings: &QueueSettings) -> Result<(), StoreError> {
+        let params = [
+            Param::Text(queue.as_str().into()),
+            Param::I16(settings.enqueue_shards.get()),
+            Param::Bool(settings.dead_letter),
+        ];
+        self.call("configure_queue", self.sql.statement("operate/configure_queue"), &params).await.map(drop)
+    }
+
+    /// See [`Operator::queue_settings`](awa_core::store::Operator::queue_settings).
+    pub async fn queue_settings(&self, queue: &QueueName) -> Result<QueueSettings, StoreError> {
+        const OPERATION: &str = "queue_settings";
+        let params = [Param::Text(queue.as_str().into())];
+        let rows = self.call(OPERATION, self.sql.statement("operate/queue_settings"), &params).await?;
+        let Some(row) = rows.first() else { return Ok(QueueSettings::default()) };
+        let bad = undecodable(OPERATION);
+        Ok(QueueSettings::default()
+            .with_enqueue_shards(ShardCount::new(i64::from(row.i16(0).map_err(&bad)?))?)
+            .with_dead_letter(row.bool(1).map_err(&bad)?))
     }
 }
 

@@ -379,6 +379,14 @@ impl Operator for FakeStore {
     async fn set_paused(&self, _: &QueueName, _: bool) -> Result<(), StoreError> {
         unreachable!("a worker is no operator")
     }
+
+    async fn configure_queue(&self, _: &QueueName, _: &QueueSettings) -> Result<(), StoreError> {
+        unreachable!("a worker is no operator")
+    }
+
+    async fn queue_settings(&self, _: &QueueName) -> Result<QueueSettings, StoreError> {
+        unreachable!("a worker is no operator")
+    }
 }
 
 impl Store for FakeStore {

@@ -13,7 +13,8 @@ use awa_core::store::{
 };
 use awa_core::unpin::UnpinPolicy;
 use awa_core::{
-    Closure, ClosureAnswer, Enqueued, InstanceId, JobId, NewJob, QueueName, Store, StoreError, StoreErrorKind,
+    Closure, ClosureAnswer, Enqueued, InstanceId, JobId, NewJob, QueueName, QueueSettings, Store, StoreError,
+    StoreErrorKind,
 };
 
 use super::{FaultyStore, Operation};
@@ -119,6 +120,14 @@ impl<S: Store> Operator for FaultyStore<S> {
 
     async fn set_paused(&self, queue: &QueueName, paused: bool) -> Result<(), StoreError> {
         self.run(Operation::SetPaused, self.inside.set_paused(queue, paused)).await
+    }
+
+    async fn configure_queue(&self, queue: &QueueName, settings: &QueueSettings) -> Result<(), StoreError> {
+        self.run(Operation::ConfigureQueue, self.inside.configure_queue(queue, settings)).await
+    }
+
+    async fn queue_settings(&self, queue: &QueueName) -> Result<QueueSettings, StoreError> {
+        self.run(Operation::QueueSettings, self.inside.queue_settings(queue)).await
     }
 }
 

@@ -12,7 +12,9 @@ use awa_core::store::{
     Wakeups,
 };
 use awa_core::unpin::UnpinPolicy;
-use awa_core::{Closure, ClosureAnswer, Enqueued, InstanceId, JobId, NewJob, QueueName, Store, StoreError};
+use awa_core::{
+    Closure, ClosureAnswer, Enqueued, InstanceId, JobId, NewJob, QueueName, QueueSettings, Store, StoreError,
+};
 
 use super::MemStore;
 
@@ -117,6 +119,14 @@ impl Operator for MemStore {
 
     async fn set_paused(&self, queue: &QueueName, paused: bool) -> Result<(), StoreError> {
         self.step("set_paused", |model, _| model.set_paused(queue, paused))
+    }
+
+    async fn configure_queue(&self, queue: &QueueName, settings: &QueueSettings) -> Result<(), StoreError> {
+        self.step("configure_queue", |model, _| model.configure_queue(queue, settings))
+    }
+
+    async fn queue_settings(&self, queue: &QueueName) -> Result<QueueSettings, StoreError> {
+        self.step("queue_settings", |model, _| model.queue_settings(queue))
     }
 }
 

@@ -3,4 +3,4 @@
 -- Returns: nothing.
 -- Locks: as the function.
 -- Caller: Maintainer::open_queue.
-SELECT /*schema*/awa.open_queue($1::text)
+SELECT /*schema*/awa.open_queue_lanes($1::text)
