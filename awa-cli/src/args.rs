@@ -105,6 +105,8 @@ mod tests {
             &["awa", "demo", "--worker", "3"],
             &["awa", "jobs", "get", "x"],
             &["awa", "jobs", "cancel"],
+            &["awa", "jobs", "move", "7"],
+            &["awa", "jobs", "move", "7", "--priority", "5"],
             &["awa", "jobs", "list", "--state", "odd"],
             &["awa", "jobs", "list", "--limit", "0"],
             &["awa", "enqueue", "--queue", "q", "--kind", "k"],

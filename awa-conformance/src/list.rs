@@ -121,6 +121,17 @@ macro_rules! each_case {
                 a_page_has_a_longest_length [];
                 queues_are_listed_from_their_first_use [];
             }
+            moves {
+                a_ready_job_joins_the_tail_of_its_new_lane [];
+                a_job_may_be_moved_back [];
+                move_in_every_state [];
+                a_job_that_is_there_already_keeps_its_place [];
+                a_deferred_job_goes_where_it_was_moved [Clock];
+                a_job_that_was_handed_back_can_be_moved [];
+                a_moved_job_keeps_its_key [];
+                moved_jobs_of_one_ordering_key_stay_in_order [];
+                a_moved_job_can_be_cancelled [];
+            }
             pause {
                 a_paused_queue_hands_out_nothing [];
                 an_unknown_queue_can_be_paused [];

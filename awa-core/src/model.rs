@@ -22,6 +22,7 @@ mod enqueue;
 #[cfg(test)]
 mod histories;
 mod leases;
+mod moves;
 mod operate;
 mod places;
 mod rescue;

@@ -87,7 +87,7 @@ pub(crate) struct EnqueueArgs {
     skip_bad: bool,
 }
 
-fn parse_priority(text: &str) -> Result<Priority, String> {
+pub(crate) fn parse_priority(text: &str) -> Result<Priority, String> {
     let number = text.parse().map_err(|_| format!("{text:?} is outside 1 (urgent) to 4 (bulk)"))?;
     Priority::new(number).map_err(|refusal| refusal.problem)
 }

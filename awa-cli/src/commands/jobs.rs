@@ -4,13 +4,14 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use awa_core::attempt::ErrorText;
-use awa_core::store::{Acted, JobFilter, JobView, Operator, Refusal};
-use awa_core::{JobId, JobKind, JobState, QueueName, StoreError};
+use awa_core::store::{Acted, JobFilter, JobView, MoveTo, Operator, Refusal};
+use awa_core::{JobId, JobKind, JobState, Priority, QueueName, StoreError};
 use awa_store_sqlx::SqlxStore;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use tokio::time::sleep;
 
+use crate::commands::enqueue::parse_priority;
 use crate::connect::ConnectionArgs;
 use crate::failure::Failure;
 use crate::output::{Format, one_line, printable};
@@ -55,7 +56,28 @@ wrong_state (of state) or contended; of a retry also key_taken: another job hold
         reason: String,
     },
 
-    /// Run jobs again that are dead, or at once those that wait for their time.
+    /// Put jobs that wait into another queue, or give them another priority.
+    #[command(after_help = "\
+Examples:
+  awa jobs move 4711 4712 --priority 1
+  awa jobs move 4711 --queue slow --priority 4
+
+A job joins the tail of its new lane. Exits with 1 when a job could not be moved, and says why for each. JSON as for
+awa jobs cancel.")]
+    #[command(group(clap::ArgGroup::new("where").required(true).multiple(true)))]
+    Move {
+        /// The jobs.
+        #[arg(required = true, value_name = "ID", value_parser = parse_id)]
+        ids: Vec<JobId>,
+        /// The queue to put them into.
+        #[arg(long, value_name = "QUEUE", group = "where")]
+        queue: Option<QueueName>,
+        /// Their new priority, from 1 (urgent) to 4 (bulk).
+        #[arg(long, value_name = "N", group = "where", value_parser = parse_priority, allow_negative_numbers = true)]
+        priority: Option<Priority>,
+    },
+
+    /// Run jobs again that are dead or failed, or at once those that wait for their time.
     #[command(after_help = "\
 Examples:
   awa jobs retry 4711
@@ -105,6 +127,16 @@ pub(super) async fn run(connection: &ConnectionArgs, command: &JobsCommand, form
             let reason = ErrorText::new(reason);
             let acted = act_until_settled(ids, async |ids| store.cancel(&ids, &reason).await).await?;
             answer_acted(ids, &acted, "cancelled", format)
+        }
+        JobsCommand::Move { ids, queue, priority } => {
+            let to = match (queue, priority) {
+                (Some(queue), Some(priority)) => MoveTo::queue(queue.clone()).and_priority(*priority),
+                (Some(queue), None) => MoveTo::queue(queue.clone()),
+                (None, Some(priority)) => MoveTo::priority(*priority),
+                (None, None) => return Err(Failure::new("give --queue or --priority, or both")),
+            };
+            let acted = act_until_settled(ids, async |ids| store.move_jobs(&ids, &to).await).await?;
+            answer_acted(ids, &acted, "moved", format)
         }
         JobsCommand::Retry { ids } => {
             let acted = act_until_settled(ids, async |ids| store.retry(&ids).await).await?;

@@ -7,6 +7,7 @@ pub mod ends;
 pub mod enqueue;
 pub mod fencing;
 pub mod leases;
+pub mod moves;
 pub mod operate;
 pub mod order;
 pub mod pause;

@@ -18,7 +18,7 @@ use crate::queue::{OrderingKey, QueueSettings, ShardCount};
 use crate::retry::RetryPolicy;
 use crate::ring::{RingKind, RotationPolicy};
 use crate::state::JobState;
-use crate::store::{BatchLimit, ClaimRequest, RescueRequest, RetentionPolicy};
+use crate::store::{Acted, BatchLimit, ClaimRequest, MoveTo, RescueRequest, RetentionPolicy};
 use crate::time::Timestamp;
 use crate::unique::{KeyStates, OnConflict, Unique, UniqueBy};
 use crate::unpin::UnpinPolicy;
@@ -46,6 +46,7 @@ enum Op {
     Prune { ring: RingKind, patient: bool },
     Cancel { job: Index },
     Retry { job: Index },
+    Move { job: Index, queue: Option<u8>, priority: i16 },
     Pause { queue: u8, paused: bool },
     Configure { queue: u8, shards: i64, dead_letter: bool },
     Pass { seconds: u64 },
@@ -73,6 +74,8 @@ fn op() -> impl Strategy<Value = Op> {
         4 => (ring(), any::<bool>()).prop_map(|(ring, patient)| Op::Prune { ring, patient }),
         3 => any::<Index>().prop_map(|job| Op::Cancel { job }),
         2 => any::<Index>().prop_map(|job| Op::Retry { job }),
+        2 => (any::<Index>(), prop::option::of(0_u8..2), 1_i16..=4)
+            .prop_map(|(job, queue, priority)| Op::Move { job, queue, priority }),
         1 => (0_u8..2, any::<bool>()).prop_map(|(queue, paused)| Op::Pause { queue, paused }),
         1 => (0_u8..2, 1_i64..4, any::<bool>())
             .prop_map(|(queue, shards, dead_letter)| Op::Configure { queue, shards, dead_letter }),
@@ -158,6 +161,11 @@ impl Bookkeeper {
             Op::Retry { job } => {
                 if let Some(job) = self.pick_job(*job) {
                     self.model.retry(&[job], now);
+                }
+            }
+            Op::Move { job, queue, priority } => {
+                if let Some(job) = self.pick_job(*job) {
+                    self.move_job(job, *queue, *priority);
                 }
             }
             Op::Pause { queue, paused } => self.model.set_paused(&queue_name(*queue), *paused),
@@ -296,6 +304,29 @@ impl Bookkeeper {
     fn note_closed(&mut self) {
         let open = self.model.are_open(&self.receipts);
         self.closed.extend(self.receipts.iter().zip(open).filter(|(_, open)| !open).map(|(receipt, _)| *receipt));
+    }
+
+    /// A job that is moved is where it was told to go, with a lease of its own if it lay in a lane.
+    fn move_job(&mut self, job: JobId, queue: Option<u8>, priority: i16) {
+        let priority = Priority::new(priority).unwrap();
+        let to = match queue {
+            Some(queue) => MoveTo::queue(queue_name(queue)).and_priority(priority),
+            None => MoveTo::priority(priority),
+        };
+        let before = self.model.get(job);
+        let answer = self.model.move_jobs(&[job], &to, self.now)[0];
+        let after = self.model.get(job);
+        if let (Acted::Done { from }, Some(before), Some(after)) = (answer, &before, &after) {
+            let queue = to.new_queue().unwrap_or(&before.queue);
+            assert_eq!((from, after.state), (before.state, before.state));
+            assert_eq!((&after.queue, after.priority), (queue, priority));
+            let risen = after.run_lease.get() - before.run_lease.get();
+            let is_elsewhere = (&before.queue, before.priority) != (queue, priority);
+            assert_eq!(risen, i64::from(is_elsewhere && from == JobState::Ready));
+            *self.leases.entry(job).or_insert(0) += risen;
+        } else {
+            assert_eq!(before, after, "a job that was not moved is as it was");
+        }
     }
 
     fn pass(&mut self, seconds: u64) {

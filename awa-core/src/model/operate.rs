@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Model;
 use super::places::Place;
-use super::rows::{ReadyPlace, Row, Tombstone};
+use super::rows::{ReadyPlace, Row, Tombstone, TombstoneKind};
 use crate::attempt::{AttemptEnd, ErrorText};
 use crate::id::JobId;
 use crate::name::QueueName;
@@ -110,7 +110,8 @@ impl Model {
         let Row { body, run_lease: lease, .. } = self.ready_row(&place).row.clone();
         self.leave_key(place.key.job, &body, JobState::Cancelled);
         let ReadyPlace { slot, lane, key } = place;
-        let tombstone = Tombstone { lane, key, reason: reason.clone(), cancelled_at: now };
+        let kind = TombstoneKind::Cancelled;
+        let tombstone = Tombstone { kind, lane, key, reason: reason.clone(), cancelled_at: now };
         self.transactions.write_and_commit();
         self.queue_ring.content_mut(slot).tombstones.insert((key.job, lease), tombstone);
     }

@@ -1,7 +1,7 @@
 //! Where jobs are: the one spelling that reading, counting and intervening share.
 
 use super::Model;
-use super::rows::{Lane, ReadyPlace, ReadyRow, Row};
+use super::rows::{Lane, ReadyPlace, ReadyRow, Row, TombstoneKind};
 use crate::attempt::Receipt;
 use crate::frontier::{RowKey, Snapshot};
 use crate::id::{JobId, RunLease, Slot};
@@ -79,8 +79,9 @@ impl Model {
         places.extend(done.map(|job| (*job, Place::Done(slot))));
         let completed = content.completions.keys().filter(|job| wanted(**job));
         places.extend(completed.map(|job| (*job, Place::Completed(slot))));
-        let cancelled = content.tombstones.keys().filter(|(job, _)| wanted(*job));
-        places.extend(cancelled.map(|(job, lease)| (*job, Place::Cancelled(slot, *lease))));
+        let cancelled = content.tombstones.iter().filter(|(_, tombstone)| tombstone.kind == TombstoneKind::Cancelled);
+        let cancelled = cancelled.filter(|((job, _), _)| wanted(*job));
+        places.extend(cancelled.map(|((job, lease), _)| (*job, Place::Cancelled(slot, *lease))));
     }
 
     /// The place of one job, or `None` when it does not exist.

@@ -29,8 +29,8 @@ pub(super) struct Lane {
     pub(super) shard: Shard,
 }
 
-/// What stays the same for the life of a job.
-#[derive(Debug, PartialEq, Eq, Hash)]
+/// What stays the same while a job is not moved.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Body {
     pub(super) queue: QueueName,
     pub(super) kind: JobKind,
@@ -58,7 +58,7 @@ impl Body {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Row {
     pub(super) body: Arc<Body>,
-    /// How often it has been claimed.
+    /// How often it has been claimed or moved.
     pub(super) run_lease: RunLease,
     /// Charged attempts so far.
     pub(super) attempt: u32,
@@ -117,9 +117,19 @@ pub(super) struct Completion {
     pub(super) finalized_at: Timestamp,
 }
 
-/// A ready job that was cancelled, told by its ready row of the same slot.
+/// Why a ready row must not be handed out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum TombstoneKind {
+    /// Its job was cancelled.
+    Cancelled,
+    /// Its job was moved, and has a newer row.
+    Moved,
+}
+
+/// A ready row that claims pass over, told by the row of the same slot.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Tombstone {
+    pub(super) kind: TombstoneKind,
     pub(super) lane: Lane,
     pub(super) key: RowKey,
     pub(super) reason: ErrorText,
@@ -195,7 +205,8 @@ impl QueueSlot {
     /// When the youngest job of its history ended.
     pub(super) fn youngest_history(&self) -> Option<Timestamp> {
         let completed = self.completions.values().map(|completion| completion.finalized_at);
-        let cancelled = self.tombstones.values().map(|tombstone| tombstone.cancelled_at);
+        let cancelled = self.tombstones.values().filter(|tombstone| tombstone.kind == TombstoneKind::Cancelled);
+        let cancelled = cancelled.map(|tombstone| tombstone.cancelled_at);
         let done = self.done.values().map(|done| done.finalized_at);
         completed.chain(cancelled).chain(done).max()
     }

@@ -72,6 +72,11 @@ impl Transactions {
         self.open.values().any(|open| open.slot == Some(slot))
     }
 
+    /// Whether an open transaction has replaced this job and cancels it when it commits.
+    pub(super) fn is_being_replaced(&self, job: JobId) -> bool {
+        self.open.values().any(|open| open.replaced.iter().any(|(old, _)| *old == job))
+    }
+
     fn end(&mut self, transaction: TransactionId) -> OpenTransaction {
         self.open.remove(&transaction).unwrap_or_else(|| panic!("transaction {} is over", transaction.0))
     }

@@ -21,7 +21,7 @@
 //! | **C2** nothing lost | At every instant a committed job is in exactly one [`JobState`](crate::JobState). |
 //! | **C3** fencing | A write that belongs to an attempt carries its [`Receipt`](crate::attempt::Receipt) and changes nothing once the attempt has ended, whoever ended it. |
 //! | **C4** one closure | Of all closures of one attempt, at most one answers [`Closed`](crate::ClosureAnswer::Closed). |
-//! | **C5** one attempt | A job has at most one open attempt; each claim raises its run lease by one. |
+//! | **C5** one attempt | A job has at most one open attempt; each claim raises its run lease by one, and so does a move to another lane: an id and a lease name one row of a lane, or one attempt, for ever. |
 //! | **C6** order | Inside a lane (a shard of a priority of a queue, see [`queue`](crate::queue)): jobs of one transaction in enqueue order, transactions by the order in which they began to write; a late commit is taken next. More urgent lanes first. Each claim is an exact prefix of what is eligible. |
 //! | **C7** repeatable | When the outcome of a call is unknown, calling again does no harm: enqueue may store the jobs twice, everything else converges. |
 //! | **C8** batch independence | Answers come in input order, one per item; an item that is refused touches no other. |
@@ -35,6 +35,7 @@
 
 mod consumer;
 mod maintainer;
+mod move_to;
 mod operator;
 mod producer;
 mod wakeups;
@@ -44,6 +45,7 @@ pub use maintainer::{
     Drained, Maintainer, PinReport, Promoted, PruneReport, RescueRequest, Rescued, RescuedAttempt, RetentionPolicy,
     Rotated, Task, Unpinned,
 };
+pub use move_to::MoveTo;
 pub use operator::{Acted, CensusCount, DeferredReason, JobFilter, JobView, Operator, QueueView, Refusal};
 pub use producer::Producer;
 pub use wakeups::{SleepTicket, Wakeups};

@@ -9,6 +9,7 @@ use crate::json::JsonText;
 use crate::name::{JobKind, QueueName};
 use crate::queue::QueueSettings;
 use crate::state::JobState;
+use crate::store::MoveTo;
 use crate::time::Timestamp;
 
 /// Why a job waits for its time.
@@ -60,7 +61,7 @@ pub struct JobView {
     pub attempt: u32,
     /// The budget of attempts.
     pub max_attempts: MaxAttempts,
-    /// How often it has been claimed.
+    /// How often it has been claimed or moved.
     pub run_lease: RunLease,
     /// The arguments.
     pub args: JsonText,
@@ -195,4 +196,10 @@ pub trait Operator: Send + Sync {
 
     /// What is set for a queue: the defaults where nothing was.
     async fn queue_settings(&self, queue: &QueueName) -> Result<QueueSettings, StoreError>;
+
+    /// Puts jobs that are ready or deferred into another queue, to another priority, or both; one answer per id in input order
+    /// (C8). A ready job joins the tail of its new lane (C6); a deferred one goes there when its time comes. It keeps its id,
+    /// its shard, its attempts and its key (C14), and is at no instant in two places or in none (C2). A job that is there
+    /// already is answered as done and keeps its place. Running and ended jobs are refused with their state.
+    async fn move_jobs(&self, jobs: &[JobId], to: &MoveTo) -> Result<Vec<Acted>, StoreError>;
 }

@@ -3,7 +3,7 @@
 --   it was first enqueued, attempts so far, lease so far, last error; the present.
 -- Returns: nothing.
 -- Locks: ROW EXCLUSIVE on one child of ready_entries.
--- Caller: promote_due, retry_jobs.
+-- Caller: promote_due, retry_jobs, move_carried, move_in_ring.
 CREATE OR REPLACE FUNCTION /*schema*/awa.append_again(
     p_jobs bigint[], p_queues text[], p_priorities smallint[], p_shards smallint[], p_kinds text[], p_args json[],
     p_max_attempts smallint[], p_metadata json[], p_created timestamptz[], p_attempts smallint[], p_leases bigint[],

@@ -38,7 +38,7 @@ JOIN /*schema*/awa.ready_entries AS r
     ON r.ready_slot = t.ready_slot AND r.lane_id = t.lane_id AND r.job_id = t.job_id
    AND coalesce(r.run_lease, 0) = t.run_lease
 LEFT JOIN /*schema*/awa.queue_lanes AS l ON l.lane_id = r.lane_id
-WHERE NOT EXISTS (
+WHERE t.moved_at IS NULL AND NOT EXISTS (
     SELECT FROM /*schema*/awa.emitted_attempts AS e
     WHERE e.ready_slot = t.ready_slot AND e.lane_id = t.lane_id AND e.job_id = t.job_id AND e.row_lease = t.run_lease)
   -- A row that was moved into the carry-over lives on there.

@@ -56,6 +56,8 @@ macro_rules! delegate_store {
                 -> Result<(), awa_core::StoreError>;
             async fn queue_settings(&self, queue: &awa_core::QueueName)
                 -> Result<awa_core::QueueSettings, awa_core::StoreError>;
+            async fn move_jobs(&self, jobs: &[awa_core::JobId], to: &awa_core::store::MoveTo)
+                -> Result<Vec<awa_core::store::Acted>, awa_core::StoreError>;
         });
 
         impl awa_core::Store for $store {

@@ -8,7 +8,7 @@ use awa_core::json::JsonText;
 use awa_core::name::{JobKind, QueueName};
 use awa_core::queue::{QueueSettings, ShardCount};
 use awa_core::state::JobState;
-use awa_core::store::{Acted, CensusCount, DeferredReason, JobFilter, JobView, QueueView, Refusal};
+use awa_core::store::{Acted, CensusCount, DeferredReason, JobFilter, JobView, MoveTo, QueueView, Refusal};
 
 use super::{PgStore, undecodable};
 use crate::session::{Session, Statement};
@@ -91,16 +91,37 @@ impl PgStore {
 
     /// See [`Operator::cancel`](awa_core::store::Operator::cancel).
     pub async fn cancel(&self, jobs: &[JobId], reason: &ErrorText) -> Result<Vec<Acted>, StoreError> {
+        let params = [Param::Text(reason.as_str().into()), self.clock.param()];
+        self.act_in_parts("cancel", self.sql.statement("operate/cancel"), jobs, &params).await
+    }
+
+    /// See [`Operator::move_jobs`](awa_core::store::Operator::move_jobs).
+    pub async fn move_jobs(&self, jobs: &[JobId], to: &MoveTo) -> Result<Vec<Acted>, StoreError> {
+        let params = [
+            to.new_queue().map_or(Param::Null(types::TEXT), |queue| Param::Text(queue.as_str().into())),
+            to.new_priority().map_or(Param::Null(types::INT2), |priority| Param::I16(priority.get())),
+            self.clock.param(),
+        ];
+        self.act_in_parts("move_jobs", self.sql.statement("operate/move"), jobs, &params).await
+    }
+
+    /// Carries out wishes about jobs that others may be about to change in open transactions; `params` follow the ids.
+    async fn act_in_parts(
+        &self,
+        operation: &'static str,
+        statement: &Statement,
+        jobs: &[JobId],
+        params: &[Param<'_>],
+    ) -> Result<Vec<Acted>, StoreError> {
         let mut answers = Vec::with_capacity(jobs.len());
         // A job whose attempt somebody is ending in an open transaction fails the statement; it is found by halving, so
         // that it keeps no other back. All on one session: on another one, the locks of the failed part might still be
         // in the way.
-        let mut session = self.pool.session().await.map_err(|error| error.into_store_error("cancel"))?;
+        let mut session = self.pool.session().await.map_err(|error| error.into_store_error(operation))?;
         let mut waiting = vec![jobs];
         while let Some(part) = waiting.pop() {
-            let params = [ids(part), Param::Text(reason.as_str().into()), self.clock.param()];
-            let statement = self.sql.statement("operate/cancel");
-            match self.act("cancel", session.as_mut(), statement, part.len(), &params).await {
+            let params = [&[ids(part)][..], params].concat();
+            match self.act(operation, session.as_mut(), statement, part.len(), &params).await {
                 Err(error) if error.kind() == StoreErrorKind::Contended => {
                     if part.len() == 1 {
                         answers.push(Acted::Refused(Refusal::Contended));

@@ -387,6 +387,10 @@ impl Operator for FakeStore {
     async fn queue_settings(&self, _: &QueueName) -> Result<QueueSettings, StoreError> {
         unreachable!("a worker is no operator")
     }
+
+    async fn move_jobs(&self, _: &[JobId], _: &MoveTo) -> Result<Vec<Acted>, StoreError> {
+        unreachable!("a worker is no operator")
+    }
 }
 
 impl Store for FakeStore {

@@ -7,9 +7,9 @@ use awa_core::attempt::{ErrorText, Receipt};
 use awa_core::retry::RetryPolicy;
 use awa_core::ring::{RingKind, RotationPolicy};
 use awa_core::store::{
-    Acted, CensusCount, ClaimRequest, Claimed, Consumer, Drained, JobFilter, JobView, Maintainer, Operator, Producer,
-    Promoted, PruneReport, QueueView, RescueRequest, Rescued, RetentionPolicy, Rotated, SleepTicket, Task, Unpinned,
-    Wakeups,
+    Acted, CensusCount, ClaimRequest, Claimed, Consumer, Drained, JobFilter, JobView, Maintainer, MoveTo, Operator,
+    Producer, Promoted, PruneReport, QueueView, RescueRequest, Rescued, RetentionPolicy, Rotated, SleepTicket, Task,
+    Unpinned, Wakeups,
 };
 use awa_core::unpin::UnpinPolicy;
 use awa_core::{
@@ -127,6 +127,10 @@ impl Operator for MemStore {
 
     async fn queue_settings(&self, queue: &QueueName) -> Result<QueueSettings, StoreError> {
         self.step("queue_settings", |model, _| model.queue_settings(queue))
+    }
+
+    async fn move_jobs(&self, jobs: &[JobId], to: &MoveTo) -> Result<Vec<Acted>, StoreError> {
+        self.step("move_jobs", |model, now| model.move_jobs(jobs, to, now))
     }
 }
 

@@ -8,4 +8,4 @@ SELECT (extract(epoch FROM coalesce($2::timestamptz, pg_catalog.clock_timestamp(
      WHERE c.ready_slot = $1::smallint),
     (SELECT pg_catalog.max(d.finalized_at) FROM /*schema*/awa.done_entries AS d WHERE d.done_slot = $1::smallint),
     (SELECT pg_catalog.max(t.cancelled_at) FROM /*schema*/awa.ready_tombstones AS t
-     WHERE t.ready_slot = $1::smallint))) * 1000000)::bigint
+     WHERE t.ready_slot = $1::smallint AND t.moved_at IS NULL))) * 1000000)::bigint
