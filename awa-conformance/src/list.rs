@@ -137,6 +137,14 @@ macro_rules! each_case {
                 an_unknown_queue_can_be_paused [];
                 maintenance_goes_on_in_a_paused_queue [Clock];
             }
+            purge {
+                a_purge_removes_what_waits [];
+                a_purge_finds_jobs_outside_the_ring [Clock];
+                a_purge_gives_keys_back [];
+                a_purge_leaves_what_is_not_committed [Transactions];
+                a_purge_leaves_what_is_being_replaced [Transactions];
+                what_was_purged_is_reclaimed [];
+            }
             queues {
                 settings_are_kept_and_have_defaults [];
                 jobs_of_one_ordering_key_keep_their_order [];

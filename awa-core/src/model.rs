@@ -25,6 +25,7 @@ mod leases;
 mod moves;
 mod operate;
 mod places;
+mod purge;
 mod rescue;
 mod rings;
 mod rows;

@@ -7,7 +7,7 @@ use awa_core::id::Nonce;
 use awa_core::retry::RetryPolicy;
 use awa_core::ring::{RingKind, RotationPolicy};
 use awa_core::store::{
-    BatchLimit, ClaimRequest, Consumer, JobFilter, Maintainer, MoveTo, Operator, Producer, RescueRequest,
+    BatchLimit, ClaimRequest, Consumer, JobFilter, Maintainer, MoveTo, Operator, Producer, PurgeScope, RescueRequest,
     RetentionPolicy, Task, Wakeups,
 };
 use awa_core::{
@@ -110,7 +110,7 @@ async fn a_broken_down_store_fails_every_call_until_it_is_healed() {
     store.script(Operation::Get, Fault::Before(StoreErrorKind::Denied));
     store.break_down(StoreErrorKind::Unavailable);
     let failed: Vec<(&str, StoreErrorKind)> = every_call(&store).await;
-    assert_eq!(failed.len(), 28);
+    assert_eq!(failed.len(), 29);
     assert!(failed.iter().all(|(_, kind)| *kind == StoreErrorKind::Unavailable), "{failed:?}");
     store.heal();
     assert_eq!(store.get(id).await.unwrap_err().kind(), StoreErrorKind::Denied, "the script waited");
@@ -123,7 +123,7 @@ async fn every_call(store: &FaultyStore<MemStore>) -> Vec<(&'static str, StoreEr
     let every = Duration::from_secs(1);
     let rotation = RotationPolicy { min_age: every, max_bytes: 1 };
     let rescue = RescueRequest { rescuer: ME, staleness: every, page: 1 };
-    let outcomes: [Result<(), StoreError>; 28] = [
+    let outcomes: [Result<(), StoreError>; 29] = [
         store.enqueue(&[]).await.map(drop),
         store.claim(&ClaimRequest { queue: QueueName::new("empty").unwrap(), ..request() }).await.map(drop),
         store.close(&[]).await.map(drop),
@@ -149,6 +149,7 @@ async fn every_call(store: &FaultyStore<MemStore>) -> Vec<(&'static str, StoreEr
         store.configure_queue(&queue(), &QueueSettings::default()).await,
         store.queue_settings(&queue()).await.map(drop),
         store.move_jobs(&[], &MoveTo::queue(queue())).await.map(drop),
+        store.purge_queue(&QueueName::new("empty").unwrap(), PurgeScope::Ready).await.map(drop),
         store.announce(&queue()).await.map(drop),
         store.withdraw(&queue()).await,
         store.wait(&queue(), Duration::ZERO).await.map(drop),

@@ -1,9 +1,12 @@
 //! `awa queues`: looks at queues, holds them back, sets what holds for them.
 
-use awa_core::store::{Operator, QueueView};
+use std::time::Duration;
+
+use awa_core::store::{Operator, PurgeScope, Purged, QueueView};
 use awa_core::{QueueName, QueueSettings, ShardCount, StoreError};
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
+use tokio::time::sleep;
 
 use crate::connect::ConnectionArgs;
 use crate::failure::Failure;
@@ -16,10 +19,12 @@ Examples:
   awa queues pause mail
   awa queues resume mail --json
   awa queues set mail --shards 4 --dead-letter off
+  awa queues purge mail --deferred
   awa queues set mail                                what is set for it
 
 JSON: {\"queues\":[{\"queue\":\"mail\",\"paused\":false,\"ready\":3,\"running\":1,\"deferred\":0,\"finished\":90,\"dead\":2}]}
-and for pause and resume {\"queue\":\"mail\",\"paused\":true}, for set {\"queue\":\"mail\",\"enqueue_shards\":4,\"dead_letter\":false}.";
+and for pause and resume {\"queue\":\"mail\",\"paused\":true}, for set {\"queue\":\"mail\",\"enqueue_shards\":4,\"dead_letter\":false},
+for purge {\"queue\":\"mail\",\"jobs\":17,\"contended\":false}.";
 
 /// See [`crate::args::Command::Queues`].
 #[derive(Args, Debug)]
@@ -45,6 +50,15 @@ enum QueuesCommand {
         /// The queue.
         #[arg(value_name = "QUEUE")]
         name: QueueName,
+    },
+    /// Remove the jobs of a queue that wait, for good. Running ones go on.
+    Purge {
+        /// The queue.
+        #[arg(value_name = "QUEUE")]
+        name: QueueName,
+        /// Remove those that wait for their time as well.
+        #[arg(long)]
+        deferred: bool,
     },
     /// Set what holds for the jobs of a queue that come or fail from now on; what is not given stays as it is.
     Set {
@@ -76,6 +90,20 @@ fn parse_shards(text: &str) -> Result<ShardCount, String> {
 #[derive(Serialize, Debug)]
 struct Queues {
     queues: Vec<QueueView>,
+}
+
+/// The answer of `awa queues purge`.
+#[derive(Serialize, Debug)]
+struct Emptied<'a> {
+    queue: &'a QueueName,
+    #[serde(flatten)]
+    purged: Purged,
+}
+
+impl Emptied<'_> {
+    fn describe(&self) -> String {
+        format!("removed {} jobs of queue {}", self.purged.jobs, self.queue)
+    }
 }
 
 /// The answer of `awa queues set`.
@@ -112,6 +140,15 @@ pub(super) async fn run(connection: &ConnectionArgs, args: &QueuesArgs, format: 
         }
         Some(QueuesCommand::Pause { name }) => (name, true),
         Some(QueuesCommand::Resume { name }) => (name, false),
+        Some(QueuesCommand::Purge { name, deferred }) => {
+            let scope = if *deferred { PurgeScope::ReadyAndDeferred } else { PurgeScope::Ready };
+            let purged = purge(&store, name, scope).await?;
+            format.answer(&Emptied { queue: name, purged }, Emptied::describe)?;
+            return match purged.contended {
+                true => Err(Failure::new(format!("somebody else is changing jobs of queue {name}; purge it again"))),
+                false => Ok(()),
+            };
+        }
         Some(QueuesCommand::Set { name, shards, dead_letter }) => {
             let settings = set(&store, name, *shards, *dead_letter).await?;
             return format.answer(&Settings { queue: name, settings }, Settings::describe);
@@ -120,6 +157,22 @@ pub(super) async fn run(connection: &ConnectionArgs, args: &QueuesArgs, format: 
     store.set_paused(queue, paused).await?;
     let state = if paused { "paused" } else { "running" };
     format.answer(&Paused { queue, paused }, |answer| format!("queue {} is {state}", answer.queue))
+}
+
+/// Removes what waits, asking again for what somebody else is changing at this moment.
+async fn purge(store: &impl Operator, queue: &QueueName, scope: PurgeScope) -> Result<Purged, StoreError> {
+    const ROUNDS: usize = 5;
+    const PAUSE: Duration = Duration::from_millis(100);
+    let mut purged = store.purge_queue(queue, scope).await?;
+    for _ in 1..ROUNDS {
+        if !purged.contended {
+            break;
+        }
+        sleep(PAUSE).await;
+        let more = store.purge_queue(queue, scope).await?;
+        purged = Purged { jobs: purged.jobs + more.jobs, contended: more.contended };
+    }
+    Ok(purged)
 }
 
 /// Changes what is given of the settings of a queue, and answers with all of them.
@@ -175,6 +228,14 @@ mod tests {
         assert_eq!(answer.describe(), "queue mail: enqueue shards 64, dead-letter queue off");
         assert_eq!(parse_shards("65").unwrap_err(), "65 is outside 1 to 64");
         assert_eq!(parse_shards("x").unwrap_err(), "\"x\" is outside 1 to 64");
+    }
+
+    #[test]
+    fn a_purge_prints_as_a_stable_shape_and_as_a_sentence() {
+        let queue = QueueName::new("mail").unwrap();
+        let answer = Emptied { queue: &queue, purged: Purged { jobs: 17, contended: false } };
+        assert_eq!(serde_json::to_string(&answer).unwrap(), r#"{"queue":"mail","jobs":17,"contended":false}"#);
+        assert_eq!(answer.describe(), "removed 17 jobs of queue mail");
     }
 
     #[test]

@@ -11,6 +11,7 @@ pub mod moves;
 pub mod operate;
 pub mod order;
 pub mod pause;
+pub mod purge;
 pub mod queues;
 pub mod reclaim;
 pub mod rescue;

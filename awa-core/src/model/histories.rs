@@ -18,7 +18,7 @@ use crate::queue::{OrderingKey, QueueSettings, ShardCount};
 use crate::retry::RetryPolicy;
 use crate::ring::{RingKind, RotationPolicy};
 use crate::state::JobState;
-use crate::store::{Acted, BatchLimit, ClaimRequest, MoveTo, RescueRequest, RetentionPolicy};
+use crate::store::{Acted, BatchLimit, ClaimRequest, JobFilter, MoveTo, PurgeScope, RescueRequest, RetentionPolicy};
 use crate::time::Timestamp;
 use crate::unique::{KeyStates, OnConflict, Unique, UniqueBy};
 use crate::unpin::UnpinPolicy;
@@ -47,6 +47,7 @@ enum Op {
     Cancel { job: Index },
     Retry { job: Index },
     Move { job: Index, queue: Option<u8>, priority: i16 },
+    Purge { queue: u8, scope: PurgeScope },
     Pause { queue: u8, paused: bool },
     Configure { queue: u8, shards: i64, dead_letter: bool },
     Pass { seconds: u64 },
@@ -76,6 +77,8 @@ fn op() -> impl Strategy<Value = Op> {
         2 => any::<Index>().prop_map(|job| Op::Retry { job }),
         2 => (any::<Index>(), prop::option::of(0_u8..2), 1_i16..=4)
             .prop_map(|(job, queue, priority)| Op::Move { job, queue, priority }),
+        1 => (0_u8..2, prop::sample::select(&[PurgeScope::Ready, PurgeScope::ReadyAndDeferred][..]))
+            .prop_map(|(queue, scope)| Op::Purge { queue, scope }),
         1 => (0_u8..2, any::<bool>()).prop_map(|(queue, paused)| Op::Pause { queue, paused }),
         1 => (0_u8..2, 1_i64..4, any::<bool>())
             .prop_map(|(queue, shards, dead_letter)| Op::Configure { queue, shards, dead_letter }),
@@ -168,6 +171,7 @@ impl Bookkeeper {
                     self.move_job(job, *queue, *priority);
                 }
             }
+            Op::Purge { queue, scope } => self.purge(&queue_name(*queue), *scope),
             Op::Pause { queue, paused } => self.model.set_paused(&queue_name(*queue), *paused),
             Op::Configure { queue, shards, dead_letter } => {
                 let settings = QueueSettings::default()
@@ -326,6 +330,31 @@ impl Bookkeeper {
             *self.leases.entry(job).or_insert(0) += risen;
         } else {
             assert_eq!(before, after, "a job that was not moved is as it was");
+        }
+    }
+
+    /// A purge removes what waits in the queue and nothing else, unless somebody was about to change it.
+    fn purge(&mut self, queue: &QueueName, scope: PurgeScope) {
+        let of_queue = |state| JobFilter {
+            queue: Some(queue.clone()),
+            state: Some(state),
+            before: None,
+            kind: None,
+            limit: 1_000,
+        };
+        let mut waiting = self.model.list(&of_queue(JobState::Ready));
+        if scope == PurgeScope::ReadyAndDeferred {
+            waiting.extend(self.model.list(&of_queue(JobState::Deferred)));
+        }
+        let purged = self.model.purge_queue(queue, scope);
+        waiting.retain(|job| self.model.get(job.id).is_none());
+        assert_eq!(purged.jobs, waiting.len() as u64);
+        for job in waiting {
+            self.committed.remove(&job.id);
+            self.never.insert(job.id);
+        }
+        if !purged.contended {
+            assert_eq!(self.model.list(&of_queue(JobState::Ready)), [], "something is left and nobody was in the way");
         }
     }
 

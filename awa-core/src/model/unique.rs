@@ -113,7 +113,14 @@ impl Model {
 
     /// A job enters `state`: it gives its key back unless it holds it there.
     pub(super) fn leave_key(&mut self, job: JobId, body: &Body, state: JobState) {
-        let Some(own) = body.unique.as_ref().filter(|own| !own.states.contains(state)) else { return };
+        if body.unique.as_ref().is_some_and(|own| !own.states.contains(state)) {
+            self.give_key_up(job, body);
+        }
+    }
+
+    /// A job does not hold its key any more, whatever state it is in or whether it exists.
+    pub(super) fn give_key_up(&mut self, job: JobId, body: &Body) {
+        let Some(own) = &body.unique else { return };
         if self.keys.get(&own.key).is_some_and(|holder| holder.job == job) {
             self.keys.remove(&own.key);
         }

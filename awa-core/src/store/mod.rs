@@ -38,6 +38,7 @@ mod maintainer;
 mod move_to;
 mod operator;
 mod producer;
+mod purge;
 mod wakeups;
 
 pub use consumer::{BatchLimit, ClaimRequest, Claimed, Consumer, Horizon};
@@ -48,6 +49,7 @@ pub use maintainer::{
 pub use move_to::MoveTo;
 pub use operator::{Acted, CensusCount, DeferredReason, JobFilter, JobView, Operator, QueueView, Refusal};
 pub use producer::Producer;
+pub use purge::{PurgeScope, Purged};
 pub use wakeups::{SleepTicket, Wakeups};
 
 #[cfg(feature = "mock")]

@@ -9,7 +9,7 @@ use crate::json::JsonText;
 use crate::name::{JobKind, QueueName};
 use crate::queue::QueueSettings;
 use crate::state::JobState;
-use crate::store::MoveTo;
+use crate::store::{MoveTo, PurgeScope, Purged};
 use crate::time::Timestamp;
 
 /// Why a job waits for its time.
@@ -202,4 +202,9 @@ pub trait Operator: Send + Sync {
     /// its shard, its attempts and its key (C14), and is at no instant in two places or in none (C2). A job that is there
     /// already is answered as done and keeps its place. Running and ended jobs are refused with their state.
     async fn move_jobs(&self, jobs: &[JobId], to: &MoveTo) -> Result<Vec<Acted>, StoreError>;
+
+    /// Removes the jobs of a queue that wait and were committed when the call began, for good: they are in no state any more,
+    /// no history tells of them, and their keys are free (C14). Running jobs go on. Costs a look at each job, and writes a
+    /// row per lane and partition, however many there are.
+    async fn purge_queue(&self, queue: &QueueName, scope: PurgeScope) -> Result<Purged, StoreError>;
 }

@@ -58,6 +58,8 @@ macro_rules! delegate_store {
                 -> Result<awa_core::QueueSettings, awa_core::StoreError>;
             async fn move_jobs(&self, jobs: &[awa_core::JobId], to: &awa_core::store::MoveTo)
                 -> Result<Vec<awa_core::store::Acted>, awa_core::StoreError>;
+            async fn purge_queue(&self, queue: &awa_core::QueueName, scope: awa_core::store::PurgeScope)
+                -> Result<awa_core::store::Purged, awa_core::StoreError>;
         });
 
         impl awa_core::Store for $store {

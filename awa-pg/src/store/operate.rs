@@ -8,9 +8,11 @@ use awa_core::json::JsonText;
 use awa_core::name::{JobKind, QueueName};
 use awa_core::queue::{QueueSettings, ShardCount};
 use awa_core::state::JobState;
-use awa_core::store::{Acted, CensusCount, DeferredReason, JobFilter, JobView, MoveTo, QueueView, Refusal};
+use awa_core::store::{
+    Acted, CensusCount, DeferredReason, JobFilter, JobView, MoveTo, PurgeScope, Purged, QueueView, Refusal,
+};
 
-use super::{PgStore, undecodable};
+use super::{PgStore, only_row, undecodable};
 use crate::session::{Session, Statement};
 use crate::value::{Param, Row, types};
 
@@ -103,6 +105,17 @@ impl PgStore {
             self.clock.param(),
         ];
         self.act_in_parts("move_jobs", self.sql.statement("operate/move"), jobs, &params).await
+    }
+
+    /// See [`Operator::purge_queue`](awa_core::store::Operator::purge_queue).
+    pub async fn purge_queue(&self, queue: &QueueName, scope: PurgeScope) -> Result<Purged, StoreError> {
+        const OPERATION: &str = "purge_queue";
+        let params = [Param::Text(queue.as_str().into()), Param::Bool(scope == PurgeScope::ReadyAndDeferred)];
+        let mut session = self.pool.session().await.map_err(|error| error.into_store_error(OPERATION))?;
+        let rows = self.query_alone(session.as_mut(), self.sql.statement("operate/purge"), &params).await;
+        let rows = rows.map_err(|error| error.into_store_error(OPERATION))?;
+        let (row, bad) = (only_row(OPERATION, &rows)?, undecodable(OPERATION));
+        Ok(Purged { jobs: row.i64(0).map_err(&bad)?.unsigned_abs(), contended: row.bool(1).map_err(&bad)? })
     }
 
     /// Carries out wishes about jobs that others may be about to change in open transactions; `params` follow the ids.

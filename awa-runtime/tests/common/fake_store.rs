@@ -391,6 +391,10 @@ impl Operator for FakeStore {
     async fn move_jobs(&self, _: &[JobId], _: &MoveTo) -> Result<Vec<Acted>, StoreError> {
         unreachable!("a worker is no operator")
     }
+
+    async fn purge_queue(&self, _: &QueueName, _: PurgeScope) -> Result<Purged, StoreError> {
+        unreachable!("a worker is no operator")
+    }
 }
 
 impl Store for FakeStore {

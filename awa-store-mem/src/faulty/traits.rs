@@ -8,8 +8,8 @@ use awa_core::retry::RetryPolicy;
 use awa_core::ring::{RingKind, RotationPolicy};
 use awa_core::store::{
     Acted, CensusCount, ClaimRequest, Claimed, Consumer, Drained, JobFilter, JobView, Maintainer, MoveTo, Operator,
-    Producer, Promoted, PruneReport, QueueView, RescueRequest, Rescued, RetentionPolicy, Rotated, SleepTicket, Task,
-    Unpinned, Wakeups,
+    Producer, Promoted, PruneReport, PurgeScope, Purged, QueueView, RescueRequest, Rescued, RetentionPolicy, Rotated,
+    SleepTicket, Task, Unpinned, Wakeups,
 };
 use awa_core::unpin::UnpinPolicy;
 use awa_core::{
@@ -132,6 +132,10 @@ impl<S: Store> Operator for FaultyStore<S> {
 
     async fn move_jobs(&self, jobs: &[JobId], to: &MoveTo) -> Result<Vec<Acted>, StoreError> {
         self.run(Operation::MoveJobs, self.inside.move_jobs(jobs, to)).await
+    }
+
+    async fn purge_queue(&self, queue: &QueueName, scope: PurgeScope) -> Result<Purged, StoreError> {
+        self.run(Operation::PurgeQueue, self.inside.purge_queue(queue, scope)).await
     }
 }
 

@@ -8,8 +8,8 @@ use awa_core::retry::RetryPolicy;
 use awa_core::ring::{RingKind, RotationPolicy};
 use awa_core::store::{
     Acted, CensusCount, ClaimRequest, Claimed, Consumer, Drained, JobFilter, JobView, Maintainer, MoveTo, Operator,
-    Producer, Promoted, PruneReport, QueueView, RescueRequest, Rescued, RetentionPolicy, Rotated, SleepTicket, Task,
-    Unpinned, Wakeups,
+    Producer, Promoted, PruneReport, PurgeScope, Purged, QueueView, RescueRequest, Rescued, RetentionPolicy, Rotated,
+    SleepTicket, Task, Unpinned, Wakeups,
 };
 use awa_core::unpin::UnpinPolicy;
 use awa_core::{
@@ -131,6 +131,10 @@ impl Operator for MemStore {
 
     async fn move_jobs(&self, jobs: &[JobId], to: &MoveTo) -> Result<Vec<Acted>, StoreError> {
         self.step("move_jobs", |model, now| model.move_jobs(jobs, to, now))
+    }
+
+    async fn purge_queue(&self, queue: &QueueName, scope: PurgeScope) -> Result<Purged, StoreError> {
+        self.step("purge_queue", |model, _| model.purge_queue(queue, scope))
     }
 }
 
