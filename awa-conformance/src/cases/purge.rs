@@ -62,7 +62,9 @@ pub async fn a_purge_removes_what_waits(subject: &dyn Subject) {
     for priority in Priority::ALL {
         let new: Vec<_> = (0..7).map(|_| job("email", "x").with_priority(priority)).collect();
         waiting.extend(scene.enqueue(&new).await);
-        scene.seal_queue_slot().await;
+        if priority < Priority::default() {
+            scene.seal_queue_slot().await;
+        }
     }
     let cancelled = waiting.pop().expect("there are jobs");
     assert_eq!(scene.cancel(&[cancelled]).await, [done(JobState::Ready)]);
