@@ -115,7 +115,7 @@ impl ActedShape {
             Acted::Refused(Refusal::NotFound) => (false, None, Some("not_found")),
             Acted::Refused(Refusal::WrongState(state)) => (false, Some(state), Some("wrong_state")),
             Acted::Refused(Refusal::Contended) => (false, None, Some("contended")),
-            Acted::Refused(Refusal::KeyTaken(_)) => (false, Some(JobState::Dead), Some("key_taken")),
+            Acted::Refused(Refusal::KeyTaken(_)) => (false, None, Some("key_taken")),
             // Answers that a later core adds are refusals until this program knows better.
             _ => (false, None, Some("unknown")),
         };

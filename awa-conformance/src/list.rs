@@ -194,6 +194,14 @@ macro_rules! each_case {
                 an_open_asker_delays_neither_the_holder_nor_the_next [Transactions];
                 of_many_at_once_one_gets_the_key [];
             }
+            cancel_in {
+                a_cancel_counts_from_its_commit_on [Transactions];
+                cancel_in_every_state_in_a_transaction [Transactions];
+                an_open_cancel_delays_nobody [Transactions];
+                a_job_whose_cancel_was_asked_for_does_not_come_back [Clock, Transactions];
+                a_cancel_in_a_transaction_frees_the_key [Transactions];
+                a_transaction_cancels_its_own_jobs [Transactions];
+            }
             carry {
                 jobs_that_are_handed_back_run_next_in_their_order [];
                 what_is_handed_back_keeps_its_lane_and_the_limit_of_bytes [];

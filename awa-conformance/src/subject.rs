@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use awa_core::{Enqueued, NewJob, Store, StoreError};
+use awa_core::attempt::ErrorText;
+use awa_core::store::Acted;
+use awa_core::{Enqueued, JobId, NewJob, Store, StoreError};
 
 /// Something a case needs beyond the traits of a store.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -78,6 +80,9 @@ pub trait Subject: Send + Sync {
 pub trait SubjectTransaction: Send {
     /// Enqueues inside the transaction.
     async fn enqueue(&mut self, jobs: &[NewJob]) -> Result<Vec<Enqueued>, StoreError>;
+
+    /// Cancels jobs when the transaction commits.
+    async fn cancel(&mut self, jobs: &[JobId], reason: &ErrorText) -> Result<Vec<Acted>, StoreError>;
 
     /// Commits.
     async fn commit(self: Box<Self>) -> Result<(), StoreError>;

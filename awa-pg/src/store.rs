@@ -36,6 +36,7 @@ pub use clock::Clock;
 pub use doctor::DoctorOptions;
 pub use enqueue::enqueue_on;
 pub use install::{PreRing, Prepared};
+pub use operate::cancel_on;
 pub use repair::Repaired;
 pub use wakeups::{Listener, ListenerSource, PgWakeups};
 

@@ -2,8 +2,10 @@
 
 use std::fmt;
 
+use awa_core::attempt::ErrorText;
 use awa_core::model::TransactionId;
-use awa_core::{Enqueued, NewJob, StoreError};
+use awa_core::store::Acted;
+use awa_core::{Enqueued, JobId, NewJob, StoreError};
 
 use crate::MemStore;
 
@@ -28,6 +30,16 @@ impl MemTransaction {
     pub fn enqueue(&mut self, jobs: &[NewJob]) -> Result<Vec<Enqueued>, StoreError> {
         let transaction = self.open.expect("only commit, rollback and drop end a transaction, and they take it");
         self.store.step("enqueue", |model, now| model.enqueue_in(transaction, jobs, now))?.map_err(StoreError::from)
+    }
+
+    /// Cancels jobs when the transaction commits; one answer per id, in input order.
+    ///
+    /// # Errors
+    ///
+    /// As for every call of a store.
+    pub fn cancel(&mut self, jobs: &[JobId], reason: &ErrorText) -> Result<Vec<Acted>, StoreError> {
+        let transaction = self.open.expect("only commit, rollback and drop end a transaction, and they take it");
+        self.store.step("cancel", |model, _| model.cancel_in(transaction, jobs, reason))
     }
 
     /// Commits: the jobs exist from now on.

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use awa_conformance::{Capabilities, Subject, SubjectTransaction};
+use awa_core::attempt::ErrorText;
 use awa_core::model::RingSizes;
-use awa_core::{Enqueued, NewJob, Store, StoreError, Timestamp};
+use awa_core::store::Acted;
+use awa_core::{Enqueued, JobId, NewJob, Store, StoreError, Timestamp};
 use awa_store_mem::{FaultyStore, ManualClock, MemStore, MemTransaction};
 
 const RINGS: RingSizes = RingSizes { queue: 5, claim: 4, lease: 3 };
@@ -58,6 +60,10 @@ struct Transaction(MemTransaction);
 impl SubjectTransaction for Transaction {
     async fn enqueue(&mut self, jobs: &[NewJob]) -> Result<Vec<Enqueued>, StoreError> {
         self.0.enqueue(jobs)
+    }
+
+    async fn cancel(&mut self, jobs: &[JobId], reason: &ErrorText) -> Result<Vec<Acted>, StoreError> {
+        self.0.cancel(jobs, reason)
     }
 
     async fn commit(self: Box<Self>) -> Result<(), StoreError> {

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use awa_core::attempt::ErrorText;
 use awa_core::doctor::{Facts, Report};
-use awa_core::{Enqueued, NewJob, StoreError};
+use awa_core::store::Acted;
+use awa_core::{Enqueued, JobId, NewJob, StoreError};
 use awa_pg::delegate_store;
-use awa_pg::store::{DoctorOptions, PgStore, Prepared, Repaired, enqueue_on};
+use awa_pg::store::{DoctorOptions, PgStore, Prepared, Repaired, cancel_on, enqueue_on};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{PgConnection, PgPool};
 
@@ -123,6 +125,21 @@ impl SqlxStore {
         jobs: &[NewJob],
     ) -> Result<Vec<Enqueued>, StoreError> {
         enqueue_on(&mut Borrowed(connection), self.core.sql(), self.core.clock(), jobs).await
+    }
+
+    /// Cancels jobs inside a transaction of the caller's: if and only if it commits, and without delaying anybody until then.
+    /// Pass `&mut *tx`. See [`cancel_on`] for what the answers mean.
+    ///
+    /// # Errors
+    ///
+    /// As [`cancel_on`].
+    pub async fn cancel_in(
+        &self,
+        connection: &mut PgConnection,
+        jobs: &[JobId],
+        reason: &ErrorText,
+    ) -> Result<Vec<Acted>, StoreError> {
+        cancel_on(&mut Borrowed(connection), self.core.sql(), self.core.clock(), jobs, reason).await
     }
 
     /// The pool.

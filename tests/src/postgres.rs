@@ -5,7 +5,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
 use awa_conformance::{Capabilities, Subject, SubjectTransaction};
-use awa_core::{Enqueued, NewJob, Store, StoreError, Timestamp};
+use awa_core::attempt::ErrorText;
+use awa_core::store::Acted;
+use awa_core::{Enqueued, JobId, NewJob, Store, StoreError, Timestamp};
 use awa_pg::cluster::{TestDatabase, TestServer};
 use awa_pg::{SchemaName, Sql};
 use awa_store_sqlx::{Clock, RingSizes, SqlxStore, SqlxStoreOptions};
@@ -105,6 +107,10 @@ struct OpenTransaction {
 impl SubjectTransaction for OpenTransaction {
     async fn enqueue(&mut self, jobs: &[NewJob]) -> Result<Vec<Enqueued>, StoreError> {
         self.store.enqueue_in(&mut self.transaction, jobs).await
+    }
+
+    async fn cancel(&mut self, jobs: &[JobId], reason: &ErrorText) -> Result<Vec<Acted>, StoreError> {
+        self.store.cancel_in(&mut self.transaction, jobs, reason).await
     }
 
     async fn commit(self: Box<Self>) -> Result<(), StoreError> {

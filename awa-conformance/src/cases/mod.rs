@@ -1,6 +1,7 @@
 //! The cases, one file per topic. Each is a function of a fresh subject; it panics when the store is wrong.
 
 pub mod audit;
+pub mod cancel_in;
 pub mod carry;
 pub mod close;
 pub mod ends;

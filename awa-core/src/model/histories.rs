@@ -45,6 +45,7 @@ enum Op {
     Unpin { max_rows: u32, max_attempts: u32 },
     Prune { ring: RingKind, patient: bool },
     Cancel { job: Index },
+    CancelIn { transaction: Index, job: Index },
     Retry { job: Index },
     Move { job: Index, queue: Option<u8>, priority: i16 },
     Purge { queue: u8, scope: PurgeScope },
@@ -74,6 +75,7 @@ fn op() -> impl Strategy<Value = Op> {
         4 => (0_u32..4, 0_u32..4).prop_map(|(max_rows, max_attempts)| Op::Unpin { max_rows, max_attempts }),
         4 => (ring(), any::<bool>()).prop_map(|(ring, patient)| Op::Prune { ring, patient }),
         3 => any::<Index>().prop_map(|job| Op::Cancel { job }),
+        2 => (any::<Index>(), any::<Index>()).prop_map(|(transaction, job)| Op::CancelIn { transaction, job }),
         2 => any::<Index>().prop_map(|job| Op::Retry { job }),
         2 => (any::<Index>(), prop::option::of(0_u8..2), 1_i16..=4)
             .prop_map(|(job, queue, priority)| Op::Move { job, queue, priority }),
@@ -161,6 +163,14 @@ impl Bookkeeper {
                     self.note_closed();
                 }
             }
+            Op::CancelIn { transaction, job } => {
+                if let (Some(job), false) = (self.pick_job(*job), self.open.is_empty()) {
+                    let transaction = self.open[transaction.index(self.open.len())].0;
+                    let before = self.model.get(job);
+                    self.model.cancel_in(transaction, &[job], &ErrorText::new("unwanted"));
+                    assert_eq!(self.model.get(job), before, "a transaction that is open changes nothing for others");
+                }
+            }
             Op::Retry { job } => {
                 if let Some(job) = self.pick_job(*job) {
                     self.model.retry(&[job], now);
@@ -221,6 +231,7 @@ impl Bookkeeper {
         let (transaction, jobs) = self.open.remove(at);
         if commit {
             self.model.commit(transaction, self.now);
+            self.note_closed();
             self.committed.extend(jobs.iter().map(|job| (*job, self.model.get(*job).unwrap().state)));
         } else {
             self.model.rollback(transaction);

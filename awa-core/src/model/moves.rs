@@ -22,7 +22,7 @@ impl Model {
         if !matches!(place, Place::Ready(_) | Place::Carried(..) | Place::Deferred) {
             return Acted::Refused(Refusal::WrongState(from));
         }
-        if self.transactions.is_being_replaced(job) {
+        if self.transactions.is_being_cancelled(job) {
             return Acted::Refused(Refusal::Contended);
         }
         let row = self.row_at(job, &place).clone();

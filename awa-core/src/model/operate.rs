@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::Model;
 use super::places::Place;
 use super::rows::{ReadyPlace, Row, Tombstone, TombstoneKind};
+use super::{Model, TransactionId};
 use crate::attempt::{AttemptEnd, ErrorText};
 use crate::id::JobId;
 use crate::name::QueueName;
@@ -77,7 +77,43 @@ impl Model {
         jobs.iter().map(|job| self.cancel_one(*job, reason, now)).collect()
     }
 
+    /// Cancels jobs when `transaction` commits.
+    ///
+    /// # Panics
+    ///
+    /// When the transaction is over.
+    pub fn cancel_in(&mut self, transaction: TransactionId, jobs: &[JobId], reason: &ErrorText) -> Vec<Acted> {
+        jobs.iter().map(|job| self.cancel_later(transaction, *job, reason)).collect()
+    }
+
+    fn cancel_later(&mut self, transaction: TransactionId, job: JobId, reason: &ErrorText) -> Acted {
+        let seen = self.places_seen(&self.transactions.snapshot_in(transaction), Some(job));
+        let Some((_, place)) = seen.last() else { return Acted::Refused(Refusal::NotFound) };
+        let from = self.state_at(job, place);
+        if self.transactions.open_mut(transaction).cancelled.iter().any(|(cancelled, _)| *cancelled == job) {
+            return Acted::Refused(Refusal::WrongState(JobState::Cancelled));
+        }
+        if from.is_terminal() {
+            return Acted::Refused(Refusal::WrongState(from));
+        }
+        if matches!(place, Place::Ready(_) | Place::Deferred) && self.transactions.is_being_cancelled(job) {
+            return Acted::Refused(Refusal::Contended);
+        }
+        self.transactions.xid_of(transaction);
+        self.transactions.open_mut(transaction).cancelled.push((job, reason.clone()));
+        if from == JobState::Deferred { Acted::Done { from } } else { Acted::Asked { from } }
+    }
+
     fn cancel_one(&mut self, job: JobId, reason: &ErrorText, now: Timestamp) -> Acted {
+        let Some(place) = self.place(job) else { return Acted::Refused(Refusal::NotFound) };
+        if matches!(place, Place::Ready(_) | Place::Deferred) && self.transactions.is_being_cancelled(job) {
+            return Acted::Refused(Refusal::Contended);
+        }
+        self.cancel_now(job, reason, now)
+    }
+
+    /// Cancels a job, whoever else is about to.
+    pub(super) fn cancel_now(&mut self, job: JobId, reason: &ErrorText, now: Timestamp) -> Acted {
         let Some(place) = self.place(job) else { return Acted::Refused(Refusal::NotFound) };
         let from = self.state_at(job, &place);
         match place {

@@ -34,11 +34,15 @@ pub(super) enum Place {
 impl Model {
     /// The places of all committed jobs, or of one. A store that keeps its promise has each job once.
     pub(super) fn places(&self, only: Option<JobId>) -> Vec<(JobId, Place)> {
+        self.places_seen(&self.transactions.snapshot(), only)
+    }
+
+    /// The same, as far as a snapshot sees them.
+    pub(super) fn places_seen(&self, snapshot: &Snapshot, only: Option<JobId>) -> Vec<(JobId, Place)> {
         let wanted = |job: JobId| only.is_none_or(|only| only == job);
-        let snapshot = self.transactions.snapshot();
         let mut places = Vec::new();
         for (slot, _) in self.queue_ring.numbered() {
-            self.places_in_slot(slot, &snapshot, &wanted, &mut places);
+            self.places_in_slot(slot, snapshot, &wanted, &mut places);
         }
         for (slot, content) in self.claim_ring.numbered() {
             for (batch, id) in content.open_attempts() {

@@ -45,7 +45,7 @@ impl Model {
         if jobs.is_empty() {
             return;
         }
-        if jobs.iter().any(|(job, _)| self.transactions.is_being_replaced(*job)) {
+        if jobs.iter().any(|(job, _)| self.transactions.is_being_cancelled(*job)) {
             purged.contended = true;
             return;
         }
@@ -59,7 +59,7 @@ impl Model {
         let of_queue = self.deferred.iter().filter(|(_, row)| row.row.body.queue == *queue && snapshot.sees(row.xid));
         let jobs: Vec<JobId> = of_queue.map(|(job, _)| *job).collect();
         for job in jobs {
-            if self.transactions.is_being_replaced(job) {
+            if self.transactions.is_being_cancelled(job) {
                 purged.contended = true;
             } else {
                 let deferred = self.deferred.remove(&job).expect("it was just found");

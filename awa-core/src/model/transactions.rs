@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Model;
+use crate::attempt::ErrorText;
 use crate::frontier::Snapshot;
 use crate::id::{JobId, Slot, Xid};
 use crate::name::QueueName;
@@ -31,6 +32,8 @@ pub(super) struct OpenTransaction {
     pub(super) wakes: BTreeSet<QueueName>,
     /// Which jobs its jobs replace.
     pub(super) replaced: Vec<(JobId, JobId)>,
+    /// Which jobs it cancels when it commits, and why.
+    pub(super) cancelled: Vec<(JobId, ErrorText)>,
 }
 
 impl Default for Transactions {
@@ -44,6 +47,12 @@ impl Transactions {
     /// What a statement sees that begins now. Rows of transactions that rolled back do not exist any more.
     pub(super) fn snapshot(&self) -> Snapshot {
         Snapshot::of(self.next_xid, self.open.values().filter_map(|open| open.xid), None)
+    }
+
+    /// What a statement of an open transaction sees: also what the transaction itself has written.
+    pub(super) fn snapshot_in(&self, transaction: TransactionId) -> Snapshot {
+        let others = self.open.iter().filter(|(id, _)| **id != transaction);
+        Snapshot::of(self.next_xid, others.filter_map(|(_, open)| open.xid), None)
     }
 
     /// The number of a transaction that begins, writes and commits within one step.
@@ -72,9 +81,12 @@ impl Transactions {
         self.open.values().any(|open| open.slot == Some(slot))
     }
 
-    /// Whether an open transaction has replaced this job and cancels it when it commits.
-    pub(super) fn is_being_replaced(&self, job: JobId) -> bool {
-        self.open.values().any(|open| open.replaced.iter().any(|(old, _)| *old == job))
+    /// Whether an open transaction cancels this job when it commits, or has replaced it.
+    pub(super) fn is_being_cancelled(&self, job: JobId) -> bool {
+        let cancels = |open: &OpenTransaction| {
+            open.replaced.iter().any(|(old, _)| *old == job) || open.cancelled.iter().any(|(old, _)| *old == job)
+        };
+        self.open.values().any(cancels)
     }
 
     fn end(&mut self, transaction: TransactionId) -> OpenTransaction {
@@ -100,6 +112,9 @@ impl Model {
         let ended = self.transactions.end(transaction);
         self.commit_keys(transaction);
         self.cancel_replaced(&ended.replaced, now);
+        for (job, reason) in &ended.cancelled {
+            self.cancel_now(*job, reason, now);
+        }
         self.wakes.extend(ended.wakes);
     }
 

@@ -102,7 +102,7 @@ impl Model {
             let reason = ErrorText::new(format!("replaced by job {new}"));
             match self.place(*old) {
                 Some(Place::Ready(_) | Place::Deferred) => {
-                    self.cancel(&[*old], &reason, now);
+                    self.cancel_now(*old, &reason, now);
                 }
                 _ => {
                     self.keyless.insert(*old);

@@ -155,6 +155,13 @@ pub enum Acted {
         /// Where the job was.
         from: JobState,
     },
+    /// It was asked for, in a transaction that may yet roll back: when that has committed, the job is not handed out any more
+    /// unless it is being handed out at that very moment; an attempt of it that is open then, or was begun then, is ended by
+    /// the next [`Maintainer::tidy`](crate::store::Maintainer::tidy), or by whoever ends it otherwise than for good.
+    Asked {
+        /// Where the job is.
+        from: JobState,
+    },
     /// Nothing was changed.
     Refused(Refusal),
 }

@@ -4,7 +4,7 @@
 -- Returns: whether a tombstone was written.
 -- Locks: ACCESS SHARE on the children of ready_entries and ready_claim_attempt_batches, which keeps the slot from being
 --   reclaimed; ROW EXCLUSIVE on the child of ready_tombstones.
--- Caller: replace_waiting_job.
+-- Caller: bury_waiting.
 -- per slot of: queue ring
 CREATE OR REPLACE FUNCTION /*schema*/awa.bury_waiting_0/*slot*/(p_job bigint, p_reason text, p_now timestamptz) RETURNS boolean
 LANGUAGE plpgsql VOLATILE AS $awa$

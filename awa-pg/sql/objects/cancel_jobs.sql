@@ -2,11 +2,12 @@
 -- Parameters: ids; the reason; the present for tests.
 -- Returns: a row per id in input order: position from 1, and the state the job was in when it was cancelled; or
 --   'contended' (somebody else holds its lane or its row: ask again), '!<state>' (it had ended), NULL (no such job).
--- Locks: per ready job the advisory lock of its lane, only tried; ROW EXCLUSIVE on the tables written.
+-- Locks: per ready job the advisory lock of its lane, only tried; waits at most 100 ms for an open transaction that has
+--   cancelled or replaced a job; ROW EXCLUSIVE on the tables written.
 -- Caller: Operator::cancel.
 CREATE OR REPLACE FUNCTION /*schema*/awa.cancel_jobs(p_jobs bigint[], p_reason text, p_now timestamptz DEFAULT NULL)
 RETURNS TABLE (position_of_id integer, answer text) LANGUAGE plpgsql VOLATILE
-SET jit = off SET search_path = pg_catalog, pg_temp AS $awa$
+SET jit = off SET search_path = pg_catalog, pg_temp SET lock_timeout = '100ms' AS $awa$
 DECLARE
     v_now timestamptz := coalesce(p_now, clock_timestamp());
 BEGIN

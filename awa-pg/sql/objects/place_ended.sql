@@ -18,9 +18,12 @@ DECLARE
 BEGIN
     WITH ended AS MATERIALIZED (
         SELECT b.job_id, b.run_lease, b.lane_id, b.xid, b.created_at, b.claimed_at, b.priority, b.shard, b.queue,
-               b.max_attempts, b.kind, b.args, b.metadata, b.last_error, w.outcome, w.text, w.delay_us, w.result,
+               b.max_attempts, b.kind, b.args, b.metadata, b.last_error, w.outcome, coalesce(c.reason, w.text) AS text, w.delay_us,
+               w.result,
+               -- A job that was to live on ends if somebody has asked for it meanwhile.
                -- A retry (2) of the last attempt goes the way of failed jobs, whoever asked for it.
-               CASE WHEN w.route = 'dead' OR w.outcome = 2 AND b.attempt >= b.max_attempts
+               CASE WHEN c.reason IS NOT NULL THEN 'cancelled'
+                    WHEN w.route = 'dead' OR w.outcome = 2 AND b.attempt >= b.max_attempts
                     THEN /*schema*/awa.failed_route(b.queue) ELSE w.route END AS route,
                -- Snoozes (3) and releases (6) are not charged.
                (b.attempt - CASE WHEN w.outcome IN (3, 6) THEN 1 ELSE 0 END)::smallint AS attempt
@@ -28,6 +31,9 @@ BEGIN
         -- Joined, not subscripted: an element of an array of texts is found by walking over those before it.
         JOIN unnest(p_outcomes, p_routes, p_delays_us, p_texts, p_results) WITH ORDINALITY
             AS w (outcome, route, delay_us, text, result, tag) ON w.tag = b.tag
+        CROSS JOIN LATERAL (
+            SELECT CASE WHEN w.route IN ('carried', 'deferred') AND NOT (w.outcome = 2 AND b.attempt >= b.max_attempts)
+                        THEN /*schema*/awa.requested_cancel(b.job_id) END AS reason) AS c
     ), carried AS (
         INSERT INTO /*schema*/awa.carried_entries (
             lane_id, xid, job_id, created_at, run_lease, attempt, max_attempts, kind, args, metadata, last_error)

@@ -12,8 +12,9 @@ use awa_core::store::{
     Acted, CensusCount, DeferredReason, JobFilter, JobView, MoveTo, PurgeScope, Purged, QueueView, Refusal,
 };
 
-use super::{PgStore, only_row, undecodable};
+use super::{Clock, PgStore, only_row, undecodable};
 use crate::session::{Session, Statement};
+use crate::sql::Sql;
 use crate::value::{Param, Row, types};
 
 impl PgStore {
@@ -165,29 +166,12 @@ impl PgStore {
         count: usize,
         params: &[Param<'_>],
     ) -> Result<Vec<Acted>, StoreError> {
-        let mut answers = vec![Acted::Refused(Refusal::NotFound); count];
         if count == 0 {
-            return Ok(answers);
+            return Ok(Vec::new());
         }
         let rows =
             self.query_alone(session, statement, params).await.map_err(|error| error.into_store_error(operation))?;
-        for row in &rows {
-            let bad = undecodable(operation);
-            let position = usize::try_from(row.i32(0).map_err(&bad)? - 1).unwrap_or(usize::MAX);
-            let answer = match row.opt_text(1).map_err(&bad)? {
-                None => Acted::Refused(Refusal::NotFound),
-                Some("contended") => Acted::Refused(Refusal::Contended),
-                Some(text) => match (text.strip_prefix('!'), text.strip_prefix("key:")) {
-                    (Some(state), _) => Acted::Refused(Refusal::WrongState(state.parse()?)),
-                    (_, Some(holder)) => Acted::Refused(Refusal::KeyTaken(job_id(operation, holder)?)),
-                    _ => Acted::Done { from: text.parse()? },
-                },
-            };
-            if let Some(place) = answers.get_mut(position) {
-                *place = answer;
-            }
-        }
-        Ok(answers)
+        read_answers(operation, &rows, count)
     }
 
     /// See [`Operator::set_paused`](awa_core::store::Operator::set_paused).
@@ -218,6 +202,60 @@ impl PgStore {
             .with_enqueue_shards(ShardCount::new(i64::from(row.i16(0).map_err(&bad)?))?)
             .with_dead_letter(row.bool(1).map_err(&bad)?))
     }
+}
+
+/// Cancels jobs on a session, in the transaction that it is in: if and only if that commits. The shared body of every driver's
+/// cancel in the caller's own transaction; one answer per id in input order.
+///
+/// Holds neither a lane nor an attempt, so that it delays no claim and no closure, whatever becomes of the transaction (C10).
+/// A job that waits for its time is cancelled by the commit ([`Acted::Done`]). Of one that is ready or runs it is asked for
+/// ([`Acted::Asked`]): no claim that begins after the commit hands the job out, and an attempt that is open by then is ended by the
+/// next tidy tick, or by its own end if the job was to live on; an attempt that ends for good before that keeps its end. The
+/// unique key of the job is free when it is cancelled (C14).
+///
+/// # Errors
+///
+/// As [`Operator::cancel`](awa_core::store::Operator::cancel). The call waits for another open transaction that has cancelled or
+/// replaced the same job, until that one ends. An error of the server leaves the caller's transaction aborted.
+pub async fn cancel_on(
+    session: &mut dyn Session,
+    sql: &Sql,
+    clock: &Clock,
+    jobs: &[JobId],
+    reason: &ErrorText,
+) -> Result<Vec<Acted>, StoreError> {
+    const OPERATION: &str = "cancel_in";
+    if jobs.is_empty() {
+        return Ok(Vec::new());
+    }
+    let params = [ids(jobs), Param::Text(reason.as_str().into()), clock.param()];
+    let rows = session.query(sql.statement("operate/cancel_in"), &params).await;
+    read_answers(OPERATION, &rows.map_err(|error| error.into_store_error(OPERATION))?, jobs.len())
+}
+
+/// The answers of a function that was asked about so many ids.
+fn read_answers(operation: &'static str, rows: &[Row], count: usize) -> Result<Vec<Acted>, StoreError> {
+    let mut answers = vec![Acted::Refused(Refusal::NotFound); count];
+    for row in rows {
+        let bad = undecodable(operation);
+        let position = usize::try_from(row.i32(0).map_err(&bad)? - 1).unwrap_or(usize::MAX);
+        let answer = match row.opt_text(1).map_err(&bad)? {
+            None => Acted::Refused(Refusal::NotFound),
+            Some("contended") => Acted::Refused(Refusal::Contended),
+            Some(text) => match text.split_once(':') {
+                Some(("key", holder)) => Acted::Refused(Refusal::KeyTaken(job_id(operation, holder)?)),
+                Some(("asked", from)) => Acted::Asked { from: from.parse()? },
+                _ => match text.strip_prefix('!') {
+                    Some(state) => Acted::Refused(Refusal::WrongState(state.parse()?)),
+                    None => Acted::Done { from: text.parse()? },
+                },
+            },
+        };
+        if let Some(place) = answers.get_mut(position) {
+            *place = answer;
+        }
+    }
+    Ok(answers)
 }
 
 fn job_id(operation: &'static str, text: &str) -> Result<JobId, StoreError> {
