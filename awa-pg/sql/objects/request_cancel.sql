@@ -21,7 +21,9 @@ BEGIN
         IF answer IS NULL THEN
             answer := /*schema*/awa.glimpse_state(p_jobs[v_index]);
             IF answer IN ('ready', 'running', 'waiting') THEN
-                PERFORM /*schema*/awa.bury_waiting(p_jobs[v_index], p_reason, v_now);
+                IF answer = 'ready' THEN
+                    PERFORM /*schema*/awa.bury_waiting(p_jobs[v_index], p_reason, v_now);
+                END IF;
                 INSERT INTO /*schema*/awa.cancel_requests (job_id, requested_at, reason)
                 VALUES (p_jobs[v_index], v_now, p_reason);
                 answer := 'asked:' || answer;
