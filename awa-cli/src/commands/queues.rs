@@ -144,10 +144,10 @@ pub(super) async fn run(connection: &ConnectionArgs, args: &QueuesArgs, format: 
             let scope = if *deferred { PurgeScope::ReadyAndDeferred } else { PurgeScope::Ready };
             let purged = purge(&store, name, scope).await?;
             format.answer(&Emptied { queue: name, purged }, Emptied::describe)?;
-            return match purged.contended {
-                true => Err(Failure::new(format!("somebody else is changing jobs of queue {name}; purge it again"))),
-                false => Ok(()),
-            };
+            if purged.contended {
+                return Err(Failure::new(format!("somebody else is changing jobs of queue {name}; purge it again")));
+            }
+            return Ok(());
         }
         Some(QueuesCommand::Set { name, shards, dead_letter }) => {
             let settings = set(&store, name, *shards, *dead_letter).await?;
