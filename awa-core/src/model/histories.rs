@@ -17,7 +17,7 @@ use crate::name::{JobKind, QueueName};
 use crate::retry::RetryPolicy;
 use crate::ring::{RingKind, RotationPolicy};
 use crate::state::JobState;
-use crate::store::{BatchLimit, ClaimRequest, RescueRequest, RetentionPolicy};
+use crate::store::{Acted, BatchLimit, ClaimRequest, Refusal, RescueRequest, RetentionPolicy};
 use crate::time::Timestamp;
 use crate::unique::{KeyStates, OnConflict, Unique, UniqueBy};
 use crate::unpin::UnpinPolicy;
@@ -45,6 +45,7 @@ enum Op {
     Prune { ring: RingKind, patient: bool },
     Cancel { job: Index },
     Retry { job: Index },
+    Delete { job: Index },
     Pause { queue: u8, paused: bool },
     Pass { seconds: u64 },
 }
@@ -71,6 +72,7 @@ fn op() -> impl Strategy<Value = Op> {
         4 => (ring(), any::<bool>()).prop_map(|(ring, patient)| Op::Prune { ring, patient }),
         3 => any::<Index>().prop_map(|job| Op::Cancel { job }),
         2 => any::<Index>().prop_map(|job| Op::Retry { job }),
+        1 => any::<Index>().prop_map(|job| Op::Delete { job }),
         1 => (0_u8..2, any::<bool>()).prop_map(|(queue, paused)| Op::Pause { queue, paused }),
         3 => (1_u64..40).prop_map(|seconds| Op::Pass { seconds }),
     ]
@@ -154,6 +156,11 @@ impl Bookkeeper {
             Op::Retry { job } => {
                 if let Some(job) = self.pick_job(*job) {
                     self.model.retry(&[job], now);
+                }
+            }
+            Op::Delete { job } => {
+                if let Some(job) = self.pick_job(*job) {
+                    self.delete(job);
                 }
             }
             Op::Pause { queue, paused } => self.model.set_paused(&queue_name(*queue), *paused),
@@ -284,6 +291,21 @@ impl Bookkeeper {
     fn note_closed(&mut self) {
         let open = self.model.are_open(&self.receipts);
         self.closed.extend(self.receipts.iter().zip(open).filter(|(_, open)| !open).map(|(receipt, _)| *receipt));
+    }
+
+    /// Only what has ended goes, and it goes for good.
+    fn delete(&mut self, job: JobId) {
+        let before = self.model.get(job).map(|view| view.state);
+        let expected = match before {
+            Some(state) if state.is_terminal() => Acted::Done { from: state },
+            Some(state) => Acted::Refused(Refusal::WrongState(state)),
+            None => Acted::Refused(Refusal::NotFound),
+        };
+        assert_eq!(self.model.delete(&[job]), [expected]);
+        if expected == (Acted::Done { from: before.unwrap_or(JobState::Dead) }) {
+            assert_eq!(self.model.get(job), None, "job {job} was deleted");
+            self.committed.remove(&job);
+        }
     }
 
     fn pass(&mut self, seconds: u64) {

@@ -187,4 +187,9 @@ pub trait Operator: Send + Sync {
     /// Holds back claims of a queue, or lets them go on. Survives restarts; twice is fine; running jobs go on. A queue
     /// that nobody has used yet can be paused.
     async fn set_paused(&self, queue: &QueueName, paused: bool) -> Result<(), StoreError>;
+
+    /// Removes jobs that have ended from every view at once, dead ones with the key that they may hold; one answer per id
+    /// in input order (C8). A job that has not ended is refused ([`Refusal::WrongState`]): cancel it first. What finished
+    /// jobs occupy is given back with the rest of their history.
+    async fn delete(&self, jobs: &[JobId]) -> Result<Vec<Acted>, StoreError>;
 }

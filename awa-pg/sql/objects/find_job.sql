@@ -3,7 +3,7 @@
 -- Parameters: id.
 -- Returns: one row with the columns of the view jobs, or none.
 -- Locks: ACCESS SHARE on the tables read.
--- Caller: get, cancel_jobs, retry_jobs.
+-- Caller: get, cancel_jobs, retry_jobs, delete_jobs.
 -- depends on: open_claims
 CREATE OR REPLACE FUNCTION /*schema*/awa.find_job(p_job bigint)
 RETURNS TABLE (
@@ -41,7 +41,10 @@ BEGIN
     UNION ALL
     SELECT d.job_id, d.state, d.queue, d.kind, d.priority, d.attempt, d.max_attempts, d.run_lease, d.args, d.metadata,
            d.created_at, NULL, NULL, NULL, d.finalized_at, d.result, d.error
-    FROM /*schema*/awa.done_entries AS d WHERE d.job_id = p_job;
+    FROM /*schema*/awa.done_entries AS d
+    WHERE d.job_id = p_job AND NOT EXISTS (
+        SELECT FROM /*schema*/awa.receipt_completion_tombstones AS h
+        WHERE h.ready_slot = d.done_slot AND h.job_id = d.job_id AND h.run_lease = d.run_lease);
     IF FOUND THEN
         RETURN;
     END IF;
@@ -90,6 +93,9 @@ BEGIN
     LEFT JOIN LATERAL (
         SELECT n.queue, n.priority FROM /*schema*/awa.lane_hints AS n
         WHERE l.lane_id IS NULL AND n.lane_id = r.lane_id LIMIT 1) AS h ON true
-    WHERE r.ready_slot = v_row.ready_slot AND r.lane_id = v_row.lane_id AND r.xid = v_row.xid AND r.job_id = p_job;
+    WHERE r.ready_slot = v_row.ready_slot AND r.lane_id = v_row.lane_id AND r.xid = v_row.xid AND r.job_id = p_job
+      AND (v_ended IS NULL OR NOT EXISTS (
+        SELECT FROM /*schema*/awa.receipt_completion_tombstones AS h
+        WHERE h.ready_slot = v_row.ready_slot AND h.job_id = p_job AND h.run_lease = v_row.run_lease + a.attempts));
 END
 $awa$;

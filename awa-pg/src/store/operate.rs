@@ -112,6 +112,13 @@ impl PgStore {
         self.act("retry", session.as_mut(), self.sql.statement("operate/retry"), jobs.len(), &params).await
     }
 
+    /// See [`Operator::delete`](awa_core::store::Operator::delete).
+    pub async fn delete(&self, jobs: &[JobId]) -> Result<Vec<Acted>, StoreError> {
+        let mut session = self.pool.session().await.map_err(|error| error.into_store_error("delete"))?;
+        let params = [ids(jobs), self.clock.param()];
+        self.act("delete", session.as_mut(), self.sql.statement("operate/delete"), jobs.len(), &params).await
+    }
+
     /// Carries out wishes, one answer each.
     async fn act(
         &self,

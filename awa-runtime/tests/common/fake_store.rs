@@ -379,6 +379,10 @@ impl Operator for FakeStore {
     async fn set_paused(&self, _: &QueueName, _: bool) -> Result<(), StoreError> {
         unreachable!("a worker is no operator")
     }
+
+    async fn delete(&self, _: &[JobId]) -> Result<Vec<Acted>, StoreError> {
+        unreachable!("a worker is no operator")
+    }
 }
 
 impl Store for FakeStore {

@@ -120,6 +120,10 @@ impl<S: Store> Operator for FaultyStore<S> {
     async fn set_paused(&self, queue: &QueueName, paused: bool) -> Result<(), StoreError> {
         self.run(Operation::SetPaused, self.inside.set_paused(queue, paused)).await
     }
+
+    async fn delete(&self, jobs: &[JobId]) -> Result<Vec<Acted>, StoreError> {
+        self.run(Operation::Delete, self.inside.delete(jobs)).await
+    }
 }
 
 #[async_trait]

@@ -118,6 +118,10 @@ impl Operator for MemStore {
     async fn set_paused(&self, queue: &QueueName, paused: bool) -> Result<(), StoreError> {
         self.step("set_paused", |model, _| model.set_paused(queue, paused))
     }
+
+    async fn delete(&self, jobs: &[JobId]) -> Result<Vec<Acted>, StoreError> {
+        self.step("delete", |model, _| model.delete(jobs))
+    }
 }
 
 #[async_trait]

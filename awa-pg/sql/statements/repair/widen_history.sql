@@ -1,4 +1,4 @@
--- Purpose: moves the history in a slot of the queue ring into another one, each job as a wide row. No open claim may refer
+-- Purpose: moves the history in a slot of the queue ring into another one, each job as a wide row, but for what was deleted. No open claim may refer
 --   to the slot.
 -- Parameters: slot, slot that takes the history.
 -- Returns: how many jobs.
@@ -26,6 +26,9 @@ WITH moved AS (
     FROM (SELECT m.job_id, m.run_lease, m.created_at, m.claimed_at, m.finalized_at, m.priority, m.shard, m.attempt,
                  m.max_attempts, m.state, m.queue, m.kind, m.args, m.metadata, m.result, m.error
           FROM moved AS m
+          WHERE NOT EXISTS (
+              SELECT FROM /*schema*/awa.receipt_completion_tombstones AS h
+              WHERE h.ready_slot = $1::smallint AND h.job_id = m.job_id AND h.run_lease = m.run_lease)
           UNION ALL
           SELECT e.job_id, e.run_lease, e.created_at, e.claimed_at, e.finalized_at, e.priority, e.shard, e.attempt,
                  e.max_attempts, e.state, e.queue, e.kind, e.args, e.metadata, e.result, e.error
