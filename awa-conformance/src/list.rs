@@ -111,6 +111,8 @@ macro_rules! each_case {
                 an_older_attempt_never_shadows_a_newer_state [];
                 cancel_in_every_state [];
                 retry_in_every_state [];
+                delete_in_every_state [];
+                a_deleted_job_hides_no_other [];
                 a_retry_of_a_dead_job_counts_from_zero [];
                 wishes_are_answered_one_by_one [Transactions];
                 a_cancelled_ready_job_is_never_handed_out [];
@@ -182,6 +184,7 @@ macro_rules! each_case {
                 a_dead_job_takes_its_key_again [];
                 one_job_may_wait_beside_the_one_that_runs [];
                 a_dead_job_may_hold_its_key [];
+                a_deleted_job_gives_its_key_back [];
                 a_waiting_job_is_replaced_by_a_newer_one [];
                 a_running_job_is_not_replaced [];
                 a_call_replaces_others_but_not_its_own [];

@@ -205,6 +205,11 @@ impl<'s> Scene<'s> {
         self.store.retry(jobs).await.expect("retry")
     }
 
+    /// Deletes jobs.
+    pub(crate) async fn delete(&self, jobs: &[JobId]) -> Vec<Acted> {
+        self.store.delete(jobs).await.expect("delete")
+    }
+
     /// A new job that is in `state`, alone in a queue of its own.
     ///
     /// # Panics

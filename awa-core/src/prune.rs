@@ -54,6 +54,29 @@ pub struct QueueFacts {
     pub retention_left: Duration,
 }
 
+/// What the proof before the lock found out about the claims of a slot, all of it read at one instant.
+///
+/// To tell which claims are open, all closures beside them are read, which takes seconds where many attempts were ended
+/// one by one; under the lock everybody would wait for that. [`Self::still_holds`] says when it need not be done again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ClaimProof {
+    /// The generation of the slot.
+    pub generation: Generation,
+    /// A number that grows with every claim of the slot, and never else goes up or down in one generation.
+    pub claims: u64,
+    /// Claims without a closure.
+    pub open: u64,
+}
+
+impl ClaimProof {
+    /// Whether nothing is open under the lock either, where the slot has this generation and `claims` counts as it did
+    /// for the proof. Claims are only appended and closures are for ever: an equal number means the same claims, and what
+    /// was closed then is closed now. Everything else has to be proven again.
+    pub const fn still_holds(&self, generation: Generation, claims: u64) -> bool {
+        self.open == 0 && self.generation.0 == generation.0 && self.claims == claims
+    }
+}
+
 /// What must be known of a slot of the claim ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ClaimFacts {

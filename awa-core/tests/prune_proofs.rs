@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use awa_core::id::{Generation, Slot};
 use awa_core::prune::{
-    ClaimFacts, KeepReason, LeaseFacts, Phase, PruneDecision, PruneFacts, QueueFacts, Retention, SlotFacts,
+    ClaimFacts, ClaimProof, KeepReason, LeaseFacts, Phase, PruneDecision, PruneFacts, QueueFacts, Retention, SlotFacts,
     SlotHistory, decide,
 };
 use awa_core::ring::SlotState::{Drained, Free, Open, Sealed};
@@ -175,4 +175,48 @@ fn sizes_beyond_64_bits_do_not_overflow() {
     let huge = history(Some(1), u64::MAX);
     let plan = RETENTION.plan(&[(spent(0, 1), huge), (spent(1, 2), huge)]);
     assert_eq!(plan[0].1, PruneDecision::Truncate);
+}
+
+/// What can happen to a slot of claims between the proof and the lock.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Meanwhile {
+    Claimed,
+    Closed,
+    EmptiedAndReopened,
+}
+
+#[test]
+fn a_claim_that_committed_between_the_proofs_is_noticed() {
+    use Meanwhile::{Claimed, Closed, EmptiedAndReopened};
+    let mut histories = vec![vec![]];
+    for _ in 0..6 {
+        let longer = |history: &Vec<Meanwhile>| {
+            [Claimed, Closed, EmptiedAndReopened].map(|next| [history.as_slice(), &[next]].concat())
+        };
+        histories.extend(histories.clone().iter().flat_map(longer).collect::<Vec<_>>());
+    }
+    let (mut trusted, mut noticed) = (0, 0);
+    for history in &histories {
+        for (claims, open) in [(0, 0), (1, 0), (2, 0), (2, 1)] {
+            let proof = ClaimProof { generation: Generation(4), claims, open };
+            let (mut generation, mut now, mut open_now) = (Generation(4), claims, open);
+            for event in history {
+                match event {
+                    Claimed => (now, open_now) = (now + 1, open_now + 1),
+                    Closed => open_now = open_now.saturating_sub(1),
+                    // Only a slot without open claims is emptied, and it comes back as another generation.
+                    EmptiedAndReopened if open_now == 0 => (generation, now) = (Generation(generation.0 + 8), 0),
+                    EmptiedAndReopened => {}
+                }
+            }
+            let holds = proof.still_holds(generation, now);
+            assert!(!holds || open_now == 0, "{proof:?} was believed after {history:?}");
+            trusted += usize::from(holds);
+            noticed += usize::from(!holds && open_now > 0);
+            if history.iter().all(|event| *event == Closed) && open == 0 {
+                assert!(holds, "{proof:?} was not believed after {history:?}, in which nothing was claimed");
+            }
+        }
+    }
+    assert!(trusted > 0 && noticed > 0, "{trusted} {noticed}");
 }

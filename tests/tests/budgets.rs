@@ -5,7 +5,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use awa_core::store::{BatchLimit, ClaimRequest, Consumer, Maintainer, Producer};
+use awa_core::ring::{RingKind, RotationPolicy};
+use awa_core::store::{BatchLimit, ClaimRequest, Consumer, Maintainer, Producer, RetentionPolicy};
 use awa_core::{AttemptEnd, Closure, ClosureAnswer, InstanceId, JobKind, JsonText, NewJob, Nonce, QueueName};
 use awa_pg::cluster::{Cluster, ClusterOptions, Durability};
 use awa_store_sqlx::SqlxStore;
@@ -263,4 +264,42 @@ async fn ending_an_attempt_costs_the_same_beside_a_large_transaction() {
     }
     println!("buffers touched by 100 failures beside 1,000 and 50,000 jobs of one transaction: {touched:?}");
     assert!(touched[1] < touched[0] * 2, "{touched:?}");
+}
+
+/// A claim slot with the claims and closures of 100,000 batches of one, as workers that claim one by one leave them.
+const MANY_CLAIMS: &str = "
+    INSERT INTO awa.lease_claim_batches_0 (
+        batch_id, lane_id, attempt_seq, claimed_at, instance_id, nonce, claim_slot, ready_slot, members)
+    SELECT 1000000 + n, 1, n, now(), 7, 1, 0, 0, 1 FROM generate_series(1, 100000) AS n";
+const MANY_CLOSURES: &str = "
+    INSERT INTO awa.lease_claim_closure_batches_0 (claim_slot, outcome, receipt)
+    SELECT 0, 1, ((1000000 + n) << 10) + 1 FROM generate_series(1, 100000) AS n";
+
+#[tokio::test]
+async fn a_slot_is_proven_spent_under_its_lock_without_reading_closures_again() {
+    let bench = Bench::new().await;
+    bench.life_of(1).await;
+    for fill in [MANY_CLAIMS, MANY_CLOSURES] {
+        sqlx::query(fill).execute(bench.store.pool()).await.unwrap();
+    }
+    let at_once = RotationPolicy { min_age: Duration::ZERO, max_bytes: 0 };
+    for ring in [RingKind::Queue, RingKind::Claim] {
+        bench.store.rotate(ring, &at_once).await.unwrap();
+    }
+    bench.store.drain().await.unwrap();
+    let pages = bench.number("SELECT pg_relation_size('awa.lease_claim_batches_0') / 8192").await;
+    let nothing = RetentionPolicy { completed: Duration::ZERO, max_bytes: 0 };
+    for ring in [RingKind::Queue, RingKind::Claim] {
+        let reports = bench.store.prune(ring, &nothing).await.unwrap();
+        assert!(matches!(reports[..], [ref one] if one.kept.is_none()), "{ring}: {reports:?}");
+    }
+    bench.settle().await;
+    let bench = bench.again().await;
+    // Once to prove the slot of the queue ring, once for that of the claim ring, and never under a lock.
+    let read = "SELECT seq_tup_read + coalesce(idx_tup_fetch, 0) FROM pg_stat_user_tables WHERE relname =";
+    let closures = bench.number(&format!("{read} 'lease_claim_closure_batches_0'")).await;
+    let claims = bench.number(&format!("{read} 'lease_claim_batches_0'")).await;
+    println!("rows read to empty both slots: {closures} closures, {claims} claims (in {pages} pages)");
+    assert!((200_000..200_100).contains(&closures), "{closures} closures were read");
+    assert!((300_000..400_100).contains(&claims), "{claims} claims were read, at most once under the lock");
 }

@@ -2,13 +2,16 @@
 //! work, no job is put where nobody looks, and maintenance never stands in the way.
 
 use awa_core::attempt::ErrorText;
-use awa_core::id::Slot;
-use awa_core::prune::KeepReason;
-use awa_core::ring::RingKind;
-use awa_core::store::{Consumer, Maintainer, Rotated};
-use awa_core::{AttemptEnd, ClosureAnswer, JobId};
+use awa_core::id::{Generation, Slot};
+use awa_core::prune::{ClaimProof, KeepReason};
+use awa_core::ring::{RingKind, RotationPolicy};
+use awa_core::store::{Consumer, Maintainer, Producer, RetentionPolicy, Rotated};
+use awa_core::unpin::UnpinPolicy;
+use awa_core::{AttemptEnd, Closure, ClosureAnswer, JobId};
+use awa_pg::{SchemaName, Sql};
+use awa_tests::postgres::SMALL_RINGS;
 use awa_tests::stage::{Stage, complete_sql, pid, run, texts, try_run};
-use sqlx::{Connection, Row};
+use sqlx::{AssertSqlSafe, Connection, Row};
 use std::time::Duration;
 
 const CLAIM: &str = "SELECT unnest(c.job_ids)::text FROM awa.claim_jobs('races', 7, 7, 100, 1000000) AS c";
@@ -420,4 +423,98 @@ async fn a_claim_whose_answer_was_lost_is_found_by_its_instance() {
     assert_eq!(stage.store().close(&closures).await.unwrap(), [ClosureAnswer::Closed; 3]);
     stage.store().promote(10).await.unwrap();
     assert!(stage.claim(3).await.iter().all(|job| job.attempt == 1), "a release is not charged");
+}
+
+/// A claim that began in a slot before its ring turned commits between the two proofs of a prune: the number that is
+/// compared under the lock has changed, so that what was proven before is not believed.
+#[tokio::test]
+async fn a_claim_that_commits_between_the_proofs_of_a_prune_is_seen_under_the_lock() {
+    let stage = Stage::new().await;
+    one_life(&stage).await;
+    let late = stage.enqueue(1).await[0];
+    let mut claimer = stage.connect().await;
+    run(&mut claimer, "BEGIN").await;
+    assert_eq!(texts(&mut claimer, CLAIM).await, [Some(late.to_string())]);
+    for ring in [RingKind::Queue, RingKind::Claim] {
+        assert!(matches!(stage.rotate(ring).await, Rotated::Opened(..)));
+    }
+    let sql = Sql::new(&SchemaName::default(), SMALL_RINGS);
+    let ask = async |statement: &str, column: usize| -> u64 {
+        let text = sql.statement(statement).text.to_string();
+        let row = sqlx::query(AssertSqlSafe(text)).bind(0_i16).fetch_one(stage.store().pool()).await.unwrap();
+        u64::try_from(row.get::<i64, _>(column)).unwrap()
+    };
+    let (first, rings) = (Generation(1), [("queue", "claims_on_queue_slot"), ("claim", "claims_in_claim_slot")]);
+    let mut proofs = Vec::new();
+    for (ring, again) in rings {
+        let statement = format!("rings/open_claims_of_{ring}_slot");
+        let proof = ClaimProof { generation: first, open: ask(&statement, 0).await, claims: ask(&statement, 1).await };
+        assert_eq!(proof.open, 0, "{ring}: the claim is not committed yet");
+        assert!(proof.still_holds(first, ask(&format!("rings/{again}"), 0).await), "{ring}: nothing has changed");
+        proofs.push(proof);
+    }
+    run(&mut claimer, "COMMIT").await;
+    for ((ring, again), proof) in rings.into_iter().zip(proofs) {
+        assert!(!proof.still_holds(first, ask(&format!("rings/{again}"), 0).await), "{ring}: the claim is noticed");
+    }
+    assert_eq!(stage.drain().await.slots, [Slot(0)]);
+    for ring in [RingKind::Queue, RingKind::Claim] {
+        let reports = stage.prune(ring).await;
+        assert!(matches!(reports[..], [ref one] if one.kept == Some(KeepReason::OpenClaims(1))), "{ring}: {reports:?}");
+    }
+    assert_eq!(stage.place(late).await, "running");
+}
+
+/// A report or a dump reads sealed slots for a long time, under the settings that let nobody wait for a lock for longer
+/// than a millisecond: enqueue, claim, completion and every step of maintenance go through, and the slots that are not
+/// read are emptied and used again.
+#[tokio::test]
+async fn a_reader_of_sealed_slots_makes_nobody_wait() {
+    let stage = Stage::new().await;
+    one_life(&stage).await;
+    for ring in RingKind::ALL {
+        stage.rotate(ring).await;
+    }
+    let mut reader = stage.connect().await;
+    run(
+        &mut reader,
+        "BEGIN; SELECT FROM awa.ready_entries_0; SELECT FROM awa.done_entries_0;
+         SELECT FROM awa.lease_claim_batches_0; SELECT FROM awa.lease_claim_closure_batches_0",
+    )
+    .await;
+    run(
+        &mut stage.connect().await,
+        "DO $$ BEGIN
+         EXECUTE format('ALTER DATABASE %I SET lock_timeout = 1', current_database()); END $$",
+    )
+    .await;
+    let impatient = stage.fresh.another_pool(|options| options).await;
+    let nothing = RetentionPolicy { completed: Duration::ZERO, max_bytes: 0 };
+    let at_once = RotationPolicy { min_age: Duration::ZERO, max_bytes: 0 };
+    let mut emptied = 0;
+    for _ in 0..6 {
+        impatient.enqueue(&stage.jobs(3)).await.unwrap();
+        let jobs = impatient.claim(&stage.request(3)).await.unwrap().jobs;
+        assert_eq!(jobs.len(), 3);
+        let closures: Vec<_> =
+            jobs.iter().map(|job| Closure { receipt: job.receipt, end: AttemptEnd::Complete }).collect();
+        assert_eq!(impatient.close(&closures).await.unwrap(), [ClosureAnswer::Closed; 3]);
+        for ring in RingKind::ALL {
+            impatient.rotate(ring, &at_once).await.unwrap();
+        }
+        impatient.unpin(&UnpinPolicy::default()).await.unwrap();
+        impatient.drain().await.unwrap();
+        for ring in [RingKind::Queue, RingKind::Claim] {
+            for report in impatient.prune(ring, &nothing).await.unwrap() {
+                assert_eq!(report.kept.is_some(), report.slot == Slot(0), "{ring}: {report:?}");
+                assert!(report.kept.is_none_or(|reason| reason == KeepReason::InUse), "{ring}: {report:?}");
+                emptied += usize::from(report.kept.is_none());
+            }
+        }
+    }
+    assert!(emptied >= 10, "only {emptied} slots were emptied");
+    run(&mut reader, "COMMIT").await;
+    for ring in [RingKind::Queue, RingKind::Claim] {
+        assert!(stage.prune(ring).await.iter().all(|report| report.kept.is_none()), "{ring}");
+    }
 }

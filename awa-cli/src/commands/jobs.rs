@@ -88,6 +88,19 @@ Exits with 1 when a job could not be retried, and says why for each. JSON as for
         #[arg(required = true, value_name = "ID", value_parser = parse_id)]
         ids: Vec<JobId>,
     },
+
+    /// Remove jobs that have ended from every view, dead ones with the unique key that they may hold.
+    #[command(after_help = "\
+Examples:
+  awa jobs delete 4711 4712
+
+Exits with 1 when a job could not be deleted, and says why for each; one that has not ended must be cancelled first.
+JSON as for awa jobs cancel.")]
+    Delete {
+        /// The jobs.
+        #[arg(required = true, value_name = "ID", value_parser = parse_id)]
+        ids: Vec<JobId>,
+    },
 }
 
 /// Which jobs to list.
@@ -141,6 +154,10 @@ pub(super) async fn run(connection: &ConnectionArgs, command: &JobsCommand, form
         JobsCommand::Retry { ids } => {
             let acted = act_until_settled(ids, async |ids| store.retry(&ids).await).await?;
             answer_acted(ids, &acted, "retried", format)
+        }
+        JobsCommand::Delete { ids } => {
+            let acted = act_until_settled(ids, async |ids| store.delete(&ids).await).await?;
+            answer_acted(ids, &acted, "deleted", format)
         }
     }
 }

@@ -101,6 +101,9 @@ fn a_job_that_is_cancelled_while_it_runs_is_told_to_stop() {
     // The worker hears of it with its next heartbeat; the signal reaches the program before the worker can stop.
     awa.json_until(&["queues"], |_| ended.exists());
     worker.stop().ok();
+    let answer = awa.json(&["jobs", "delete", &id]);
+    assert_eq!((&answer["jobs"][0]["done"], &answer["jobs"][0]["state"]), (&json!(true), &json!("cancelled")));
+    assert_eq!(awa.json(&["jobs", "list"])["jobs"], json!([]));
 }
 
 #[test]

@@ -95,6 +95,57 @@ pub async fn retry_in_every_state(subject: &dyn Subject) {
     }
 }
 
+/// Deleting works on jobs that have ended, which are then gone from every view, and is refused with the state in every
+/// other (bug class 95). It leaves nothing that keeps a slot.
+pub async fn delete_in_every_state(subject: &dyn Subject) {
+    let scene = Scene::open(subject, &["email"]).await;
+    let ended = [JobState::Completed, JobState::Failed, JobState::Cancelled, JobState::Dead];
+    for state in reachable_states() {
+        let id = scene.job_in(state).await;
+        let before = scene.view(id).await;
+        let expected = answer(state, &ended);
+        assert_eq!(scene.delete(&[id]).await, [expected], "{state}");
+        if expected == done(state) {
+            assert!(!scene.agree().await.contains_key(&id), "{state}");
+            let gone = [Acted::Refused(Refusal::NotFound)];
+            assert_eq!(
+                (scene.delete(&[id]).await, scene.retry(&[id]).await),
+                (gone.to_vec(), gone.to_vec()),
+                "{state}"
+            );
+        } else {
+            assert_eq!(scene.view(id).await, before, "{state}");
+            scene.expect(&[(id, state)]).await;
+            scene.cancel(&[id]).await;
+        }
+    }
+    scene.expect_all_reclaimed().await;
+}
+
+/// C8: jobs that ended in the compact form, one by one and in batches, and jobs that were cancelled before they ran or
+/// without a slot, are deleted each on its own; those beside them stay.
+pub async fn a_deleted_job_hides_no_other(subject: &dyn Subject) {
+    let scene = Scene::open(subject, &["email"]).await;
+    let jobs = scene.enqueue_each("email", &["a", "b", "c", "d", "e", "f"]).await;
+    scene.cancel(&jobs[5..]).await;
+    let attempts = scene.claim("email", 4).await;
+    scene.complete(&attempts[..3]).await;
+    scene.close_one(&attempts[3], AttemptEnd::Release { delay: Duration::ZERO }).await;
+    let last = scene.claim("email", 2).await;
+    assert_eq!(labels(&last), ["d", "e"]);
+    scene.complete(&last).await;
+    let completed = done(JobState::Completed);
+    let wishes = [jobs[1], JobId(i64::MAX), jobs[1], jobs[3], jobs[5]];
+    let missing = Acted::Refused(Refusal::NotFound);
+    assert_eq!(scene.delete(&wishes).await, [completed, missing, missing, completed, done(JobState::Cancelled)]);
+    let left = scene.agree().await;
+    assert_eq!(left.into_keys().collect::<Vec<_>>(), [jobs[0], jobs[2], jobs[4]]);
+    assert_eq!(scene.delete(&[jobs[0], jobs[2], jobs[4]]).await, [completed; 3]);
+    assert!(scene.agree().await.is_empty());
+    assert_eq!(scene.delete(&[]).await, []);
+    scene.expect_all_reclaimed().await;
+}
+
 /// A dead job that is retried has all its attempts again, a deferred one only those that were left.
 pub async fn a_retry_of_a_dead_job_counts_from_zero(subject: &dyn Subject) {
     let scene = Scene::open(subject, &["email"]).await;

@@ -291,6 +291,17 @@ pub async fn a_dead_job_may_hold_its_key(subject: &dyn Subject) {
     expect_free(&scene, "k", "after its completion").await;
 }
 
+/// C14: a dead job that is deleted is resolved, and gives its key back.
+pub async fn a_deleted_job_gives_its_key_back(subject: &dyn Subject) {
+    let scene = Scene::open(subject, &["email"]).await;
+    let id = scene.enqueue(&[held("k", "a", KeyStates::UNTIL_RESOLVED)]).await[0];
+    let attempt = scene.claim_one("email").await;
+    scene.close_one(&attempt, AttemptEnd::Fail { error: ErrorText::new("boom") }).await;
+    expect_held(&scene, "k", id, "while it is dead").await;
+    assert_eq!(scene.delete(&[id]).await, [done(JobState::Dead)]);
+    expect_free(&scene, "k", "after it was deleted").await;
+}
+
 /// C14: a job that waits, ready, deferred or ready again, is replaced by a newer one, and ends as cancelled with the reason
 /// (bug class 51).
 pub async fn a_waiting_job_is_replaced_by_a_newer_one(subject: &dyn Subject) {

@@ -18,7 +18,9 @@ use crate::queue::{OrderingKey, QueueSettings, ShardCount};
 use crate::retry::RetryPolicy;
 use crate::ring::{RingKind, RotationPolicy};
 use crate::state::JobState;
-use crate::store::{Acted, BatchLimit, ClaimRequest, JobFilter, MoveTo, PurgeScope, RescueRequest, RetentionPolicy};
+use crate::store::{
+    Acted, BatchLimit, ClaimRequest, JobFilter, MoveTo, PurgeScope, Refusal, RescueRequest, RetentionPolicy,
+};
 use crate::time::Timestamp;
 use crate::unique::{KeyStates, OnConflict, Unique, UniqueBy};
 use crate::unpin::UnpinPolicy;
@@ -49,6 +51,7 @@ enum Op {
     Retry { job: Index },
     Move { job: Index, queue: Option<u8>, priority: i16 },
     Purge { queue: u8, scope: PurgeScope },
+    Delete { job: Index },
     Pause { queue: u8, paused: bool },
     Configure { queue: u8, shards: i64, dead_letter: bool },
     Pass { seconds: u64 },
@@ -81,6 +84,7 @@ fn op() -> impl Strategy<Value = Op> {
             .prop_map(|(job, queue, priority)| Op::Move { job, queue, priority }),
         1 => (0_u8..2, prop::sample::select(&[PurgeScope::Ready, PurgeScope::ReadyAndDeferred][..]))
             .prop_map(|(queue, scope)| Op::Purge { queue, scope }),
+        1 => any::<Index>().prop_map(|job| Op::Delete { job }),
         1 => (0_u8..2, any::<bool>()).prop_map(|(queue, paused)| Op::Pause { queue, paused }),
         1 => (0_u8..2, 1_i64..4, any::<bool>())
             .prop_map(|(queue, shards, dead_letter)| Op::Configure { queue, shards, dead_letter }),
@@ -182,6 +186,11 @@ impl Bookkeeper {
                 }
             }
             Op::Purge { queue, scope } => self.purge(&queue_name(*queue), *scope),
+            Op::Delete { job } => {
+                if let Some(job) = self.pick_job(*job) {
+                    self.delete(job);
+                }
+            }
             Op::Pause { queue, paused } => self.model.set_paused(&queue_name(*queue), *paused),
             Op::Configure { queue, shards, dead_letter } => {
                 let settings = QueueSettings::default()
@@ -366,6 +375,21 @@ impl Bookkeeper {
         }
         if !purged.contended {
             assert_eq!(self.model.list(&of_queue(JobState::Ready)), [], "something is left and nobody was in the way");
+        }
+    }
+
+    /// Only what has ended goes, and it goes for good.
+    fn delete(&mut self, job: JobId) {
+        let before = self.model.get(job).map(|view| view.state);
+        let expected = match before {
+            Some(state) if state.is_terminal() => Acted::Done { from: state },
+            Some(state) => Acted::Refused(Refusal::WrongState(state)),
+            None => Acted::Refused(Refusal::NotFound),
+        };
+        assert_eq!(self.model.delete(&[job]), [expected]);
+        if expected == (Acted::Done { from: before.unwrap_or(JobState::Dead) }) {
+            assert_eq!(self.model.get(job), None, "job {job} was deleted");
+            self.committed.remove(&job);
         }
     }
 

@@ -181,6 +181,31 @@ impl Model {
         Acted::Done { from }
     }
 
+    /// Removes jobs that have ended. See [`Operator::delete`](crate::store::Operator::delete).
+    pub fn delete(&mut self, jobs: &[JobId]) -> Vec<Acted> {
+        jobs.iter().map(|job| self.delete_one(*job)).collect()
+    }
+
+    fn delete_one(&mut self, job: JobId) -> Acted {
+        let Some(place) = self.place(job) else { return Acted::Refused(Refusal::NotFound) };
+        let from = self.state_at(job, &place);
+        match place {
+            Place::Dead => {
+                let dead = self.dead.remove(&job).expect("a place names a row that exists");
+                // No key is held in that state.
+                self.leave_key(job, &dead.row.body, JobState::Cancelled);
+            }
+            Place::Done(slot) | Place::Completed(slot) | Place::Cancelled(slot, _) => {
+                self.queue_ring.content_mut(slot).hidden.insert(job);
+            }
+            Place::Ready(_) | Place::Carried(..) | Place::Running(_) | Place::Deferred => {
+                return Acted::Refused(Refusal::WrongState(from));
+            }
+        }
+        self.transactions.write_and_commit();
+        Acted::Done { from }
+    }
+
     /// Holds back claims of a queue, or lets them go on and wakes its sleepers.
     pub fn set_paused(&mut self, queue: &QueueName, paused: bool) {
         self.queues.entry(queue.clone()).or_default().paused = paused;

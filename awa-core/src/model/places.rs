@@ -79,6 +79,7 @@ impl Model {
                 }
             }
         }
+        let wanted = |job: JobId| wanted(job) && !content.hidden.contains(&job);
         let done = content.done.keys().filter(|job| wanted(**job));
         places.extend(done.map(|job| (*job, Place::Done(slot))));
         let completed = content.completions.keys().filter(|job| wanted(**job));

@@ -146,6 +146,8 @@ pub(super) struct QueueSlot {
     pub(super) tombstones: BTreeMap<(JobId, RunLease), Tombstone>,
     pub(super) completions: BTreeMap<JobId, Completion>,
     pub(super) done: BTreeMap<JobId, DoneRow>,
+    /// History that was deleted: it is there until the slot is emptied, and nobody sees it.
+    pub(super) hidden: BTreeSet<JobId>,
 }
 
 impl QueueSlot {
@@ -223,7 +225,7 @@ impl Content for QueueSlot {
             let result = done.result.as_ref().map_or(0, |result| result.as_str().len() as u64);
             done.row.body.bytes() + result
         });
-        let small = self.completions.len() + self.tombstones.len() + self.frontiers.len();
+        let small = self.completions.len() + self.tombstones.len() + self.frontiers.len() + self.hidden.len();
         ready + done.sum::<u64>() + ROW_OVERHEAD * small as u64
     }
 }

@@ -214,4 +214,9 @@ pub trait Operator: Send + Sync {
     /// no history tells of them, and their keys are free (C14). Running jobs go on. Costs a look at each job, and writes a
     /// row per lane and partition, however many there are.
     async fn purge_queue(&self, queue: &QueueName, scope: PurgeScope) -> Result<Purged, StoreError>;
+
+    /// Removes jobs that have ended from every view at once, dead ones with the key that they may hold; one answer per id
+    /// in input order (C8). A job that has not ended is refused ([`Refusal::WrongState`]): cancel it first. What finished
+    /// jobs occupy is given back with the rest of their history.
+    async fn delete(&self, jobs: &[JobId]) -> Result<Vec<Acted>, StoreError>;
 }

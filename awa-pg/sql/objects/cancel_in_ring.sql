@@ -7,26 +7,25 @@
 --   written.
 -- Caller: cancel_jobs.
 CREATE OR REPLACE FUNCTION /*schema*/awa.cancel_in_ring(p_job bigint, p_reason text, p_now timestamptz) RETURNS text
-LANGUAGE plpgsql VOLATILE AS $awa$
+LANGUAGE plpgsql VOLATILE
+SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $awa$
 DECLARE
-    v_row   record;
-    v_claim record;
+    v_row     record;
+    v_pass    record;
+    v_claim   record;
+    v_receipt bigint;
 BEGIN
-    SELECT r.ready_slot, r.lane_id, r.xid, coalesce(r.run_lease, 0) AS run_lease INTO v_row
-    FROM /*schema*/awa.ready_entries AS r WHERE r.job_id = p_job ORDER BY coalesce(r.run_lease, 0) DESC LIMIT 1;
-    IF NOT FOUND THEN
+    SELECT n.ready_slot, n.lane_id, n.xid, n.run_lease INTO v_row FROM /*schema*/awa.newest_ready_row(p_job) AS n;
+    IF v_row.lane_id IS NULL THEN
         RETURN NULL;
     END IF;
     -- Under the lane's lock nobody can move the cursor; the next statement sees where it stands.
     IF NOT pg_try_advisory_xact_lock(/*schema*/awa.lane_key(v_row.lane_id)) THEN
         RETURN 'contended';
     END IF;
-    PERFORM FROM /*schema*/awa.ready_claim_attempt_batches AS b
-    WHERE b.ready_slot = v_row.ready_slot AND b.lane_id = v_row.lane_id
-      AND b.seq = (SELECT max(n.seq) FROM /*schema*/awa.ready_claim_attempt_batches AS n
-                   WHERE n.ready_slot = v_row.ready_slot AND n.lane_id = v_row.lane_id)
-      AND /*schema*/awa.is_passed(b.seen, b.part_xids, b.part_jobs, v_row.xid, p_job);
-    IF NOT FOUND THEN
+    SELECT p.seq, p.batch_id, p.member INTO v_pass
+    FROM /*schema*/awa.passing(v_row.ready_slot, v_row.lane_id, v_row.xid, p_job) AS p;
+    IF v_pass.seq IS NULL THEN
         INSERT INTO /*schema*/awa.ready_tombstones (lane_id, job_id, run_lease, cancelled_at, ready_slot, reason)
         VALUES (v_row.lane_id, p_job, v_row.run_lease, p_now, v_row.ready_slot, p_reason)
         ON CONFLICT DO NOTHING;
@@ -37,16 +36,14 @@ BEGIN
         PERFORM /*schema*/awa.release_unique_keys(ARRAY[p_job], 64::smallint);
         RETURN 'ready';
     END IF;
-    SELECT o.claim_slot, o.nonce, e.receipt_id INTO v_claim
-    FROM /*schema*/awa.emitted_attempts AS e
-    JOIN /*schema*/awa.open_claims AS o ON o.batch_id = e.batch_id AND o.open @> e.receipt_id
-    WHERE e.ready_slot = v_row.ready_slot AND e.lane_id = v_row.lane_id AND e.job_id = p_job
-      AND e.row_lease = v_row.run_lease;
+    v_receipt := (v_pass.batch_id << 10) + v_pass.member;
+    SELECT o.claim_slot, o.nonce INTO v_claim
+    FROM /*schema*/awa.open_claims AS o WHERE o.batch_id = v_pass.batch_id AND o.open @> v_receipt;
     IF NOT FOUND THEN
         RETURN NULL;
     END IF;
     PERFORM FROM /*schema*/awa.end_attempts(
-        ARRAY[v_claim.claim_slot], ARRAY[v_claim.nonce], ARRAY[v_claim.receipt_id], ARRAY[5::smallint], ARRAY['cancelled'],
+        ARRAY[v_claim.claim_slot], ARRAY[v_claim.nonce], ARRAY[v_receipt], ARRAY[5::smallint], ARRAY['cancelled'],
         ARRAY[NULL::bigint], ARRAY[p_reason], ARRAY[NULL::json], p_now);
     RETURN CASE WHEN FOUND THEN 'running' ELSE 'contended' END;
 END

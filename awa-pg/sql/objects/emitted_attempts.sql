@@ -6,7 +6,7 @@
 -- Parameters: none.
 -- Returns: a row per member.
 -- Locks: ACCESS SHARE on ready_claim_attempt_batches.
--- Caller: the views jobs and terminal_jobs, cancel_jobs.
+-- Caller: the views jobs and terminal_jobs.
 CREATE OR REPLACE VIEW /*schema*/awa.emitted_attempts AS
 SELECT b.ready_slot, b.lane_id, b.seq, b.batch_id, (b.batch_id << 10) + m.index AS receipt_id, m.job_id,
        coalesce(b.run_leases[m.index], 0) AS row_lease,

@@ -19,7 +19,7 @@ BEGIN
     END IF;
     FOR v_index IN 1..cardinality(p_jobs) LOOP
         position_of_id := v_index;
-        SELECT j.state INTO answer FROM /*schema*/awa.jobs AS j WHERE j.job_id = p_jobs[v_index];
+        SELECT j.state INTO answer FROM /*schema*/awa.find_job(p_jobs[v_index]) AS j;
         v_key := CASE WHEN answer IN ('dead', 'failed') THEN /*schema*/awa.take_key_again(p_jobs[v_index]) END;
         IF v_key IS NOT NULL THEN
             answer := v_key;

@@ -1,5 +1,5 @@
 -- Purpose: the retained history of finished jobs: compact completions, wide rows, and jobs cancelled before they were
---   claimed.
+--   claimed; without what was deleted.
 -- Columns: job_id, state, queue, kind, priority, attempt, max_attempts, run_lease, args, metadata, created_at,
 --   claimed_at (NULL where the claim is no longer stored), finalized_at, result, error.
 -- Parameters: none.
@@ -41,6 +41,9 @@ LEFT JOIN /*schema*/awa.queue_lanes AS l ON l.lane_id = r.lane_id
 WHERE t.moved_at IS NULL AND NOT EXISTS (
     SELECT FROM /*schema*/awa.emitted_attempts AS e
     WHERE e.ready_slot = t.ready_slot AND e.lane_id = t.lane_id AND e.job_id = t.job_id AND e.row_lease = t.run_lease)
+  AND NOT EXISTS (
+    SELECT FROM /*schema*/awa.receipt_completion_tombstones AS h
+    WHERE h.ready_slot = t.ready_slot AND h.job_id = t.job_id AND h.run_lease = t.run_lease)
   -- A row that was moved into the carry-over lives on there.
   AND NOT EXISTS (
     SELECT FROM /*schema*/awa.ready_claim_attempt_batches AS b

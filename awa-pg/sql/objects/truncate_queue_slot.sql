@@ -27,6 +27,7 @@ BEGIN
         END IF;
         IF pg_relation_size('/*schema*/awa.receipt_completion_batches_0/*slot*/') > 0 THEN
             TRUNCATE /*schema*/awa.receipt_completion_batches_0/*slot*/;
+            PERFORM brin_desummarize_range('/*schema*/awa.receipt_completion_batches_attempt_0/*slot*/', 0);
         END IF;
         IF pg_relation_size('/*schema*/awa.receipt_completion_tombstones_0/*slot*/') > 0 THEN
             TRUNCATE /*schema*/awa.receipt_completion_tombstones_0/*slot*/;

@@ -60,6 +60,8 @@ macro_rules! delegate_store {
                 -> Result<Vec<awa_core::store::Acted>, awa_core::StoreError>;
             async fn purge_queue(&self, queue: &awa_core::QueueName, scope: awa_core::store::PurgeScope)
                 -> Result<awa_core::store::Purged, awa_core::StoreError>;
+            async fn delete(&self, jobs: &[awa_core::JobId])
+                -> Result<Vec<awa_core::store::Acted>, awa_core::StoreError>;
         });
 
         impl awa_core::Store for $store {

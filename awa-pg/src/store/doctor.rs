@@ -119,7 +119,7 @@ impl PgStore {
         for slot in &stored.slots {
             let is_sealed = ring == RingKind::Queue && slot.state == SlotState::Sealed;
             let undrained = if is_sealed { self.undrained(session, sql, &stored, slot).await? } else { None };
-            let decision = plan.iter().find(|(facts, _)| facts.slot == slot.slot).map(|(_, decision)| *decision);
+            let decision = plan.iter().find(|planned| planned.facts.slot == slot.slot).map(|planned| planned.decision);
             slots.push(report(slot, undrained, decision));
         }
         Ok(RingFacts { ring, pointer: stored.pointer, rotation, slots })

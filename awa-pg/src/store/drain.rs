@@ -44,6 +44,8 @@ impl PgStore {
                 }
             }
         }
+        let statement = sql.statement("ticks/summarise_slots");
+        self.query_alone(session.as_mut(), statement, &[]).await.map_err(lost)?;
         Ok(drained)
     }
 

@@ -20,34 +20,25 @@ use crate::value::{Param, Row, types};
 impl PgStore {
     /// See [`Operator::get`](awa_core::store::Operator::get).
     pub async fn get(&self, job: JobId) -> Result<Option<JobView>, StoreError> {
-        let filter = JobFilter { limit: 1, ..JobFilter::default() };
-        Ok(self.jobs("get", Some(job), &filter).await?.pop())
+        const OPERATION: &str = "get";
+        let rows = self.call(OPERATION, self.sql.statement("operate/job"), &[Param::I64(job.0)]).await?;
+        rows.first().map(|row| read_job(OPERATION, row)).transpose()
     }
 
     /// See [`Operator::list`](awa_core::store::Operator::list).
     pub async fn list(&self, filter: &JobFilter) -> Result<Vec<JobView>, StoreError> {
-        self.jobs("list", None, filter).await
-    }
-
-    async fn jobs(
-        &self,
-        operation: &'static str,
-        job: Option<JobId>,
-        filter: &JobFilter,
-    ) -> Result<Vec<JobView>, StoreError> {
-        let id = |id: Option<JobId>| id.map_or(Param::Null(types::INT8), |id| Param::I64(id.0));
+        const OPERATION: &str = "list";
         let text =
             |text: Option<&str>| text.map_or(Param::Null(types::TEXT), |text| Param::Text(text.to_owned().into()));
         let params = [
-            id(job),
             text(filter.queue.as_ref().map(QueueName::as_str)),
             text(filter.state.map(JobState::as_str)),
             text(filter.kind.as_ref().map(JobKind::as_str)),
-            id(filter.before),
+            filter.before.map_or(Param::Null(types::INT8), |id| Param::I64(id.0)),
             Param::I64(filter.limit.clamp(1, JobFilter::MAX_LIMIT) as i64),
         ];
-        let rows = self.call(operation, self.sql.statement("operate/jobs"), &params).await?;
-        rows.iter().map(|row| read_job(operation, row)).collect()
+        let rows = self.call(OPERATION, self.sql.statement("operate/jobs"), &params).await?;
+        rows.iter().map(|row| read_job(OPERATION, row)).collect()
     }
 
     /// See [`Operator::queues`](awa_core::store::Operator::queues).
@@ -155,6 +146,13 @@ impl PgStore {
         let mut session = self.pool.session().await.map_err(|error| error.into_store_error("retry"))?;
         let params = [ids(jobs), self.clock.param()];
         self.act("retry", session.as_mut(), self.sql.statement("operate/retry"), jobs.len(), &params).await
+    }
+
+    /// See [`Operator::delete`](awa_core::store::Operator::delete).
+    pub async fn delete(&self, jobs: &[JobId]) -> Result<Vec<Acted>, StoreError> {
+        let mut session = self.pool.session().await.map_err(|error| error.into_store_error("delete"))?;
+        let params = [ids(jobs), self.clock.param()];
+        self.act("delete", session.as_mut(), self.sql.statement("operate/delete"), jobs.len(), &params).await
     }
 
     /// Carries out wishes, one answer each.

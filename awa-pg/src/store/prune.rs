@@ -1,12 +1,12 @@
 //! Reclaiming slots that are proven spent: facts, decision, lock, facts again, decision again, truncate.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use awa_core::error::StoreError;
-use awa_core::id::Slot;
 use awa_core::prune::{
-    self, ClaimFacts, KeepReason, LeaseFacts, Phase, PruneDecision, PruneFacts, QueueFacts, Retention, SlotFacts,
-    SlotHistory,
+    self, ClaimFacts, ClaimProof, KeepReason, LeaseFacts, Phase, PruneDecision, PruneFacts, QueueFacts, Retention,
+    SlotFacts, SlotHistory,
 };
 use awa_core::ring::{RingKind, SlotState};
 use awa_core::store::{PruneReport, RetentionPolicy};
@@ -30,6 +30,15 @@ pub(super) enum Look {
     Everywhere,
 }
 
+/// What was decided of a slot before its lock is asked for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Planned {
+    pub(super) facts: SlotFacts,
+    pub(super) decision: PruneDecision,
+    /// What was found out about its claims, when they were looked at.
+    proof: Option<ClaimProof>,
+}
+
 impl PgStore {
     /// See [`Maintainer::prune`](awa_core::store::Maintainer::prune).
     pub async fn prune(&self, ring: RingKind, retention: &RetentionPolicy) -> Result<Vec<PruneReport>, StoreError> {
@@ -42,14 +51,14 @@ impl PgStore {
             RingKind::Claim | RingKind::Lease => plan_sealed(session.as_mut(), &sql, ring, &stored).await?,
         };
         let mut reports = Vec::with_capacity(plan.len());
-        for (facts, decision) in plan {
-            let kept = match decision {
+        for planned in plan {
+            let kept = match planned.decision {
                 PruneDecision::Keep(reason) => Some(reason),
                 PruneDecision::Truncate | PruneDecision::Undrain => {
-                    self.carry_out(session.as_mut(), &sql, ring, facts).await?
+                    self.carry_out(session.as_mut(), &sql, ring, planned).await?
                 }
             };
-            reports.push(PruneReport { slot: facts.slot, kept });
+            reports.push(PruneReport { slot: planned.facts.slot, kept });
         }
         Ok(reports)
     }
@@ -64,8 +73,9 @@ impl PgStore {
         stored: &StoredRing,
         retention: &RetentionPolicy,
         look: Look,
-    ) -> Result<Vec<(SlotFacts, PruneDecision)>, StoreError> {
+    ) -> Result<Vec<Planned>, StoreError> {
         let mut observed = Vec::new();
+        let mut proofs = HashMap::new();
         let mut used: Vec<_> =
             stored.slots.iter().filter(|slot| !matches!(slot.state, SlotState::Free | SlotState::Open)).collect();
         used.sort_by_key(|slot| slot.generation);
@@ -83,7 +93,11 @@ impl PgStore {
                 queue.has_unpassed_rows = unpassed_lanes(session, sql, slot.slot.0, OPERATION).await? > 0;
             } else if slot.state == SlotState::Drained {
                 bytes = bytes.saturating_sub(slot.bytes);
-                queue = self.queue_facts(session, sql, facts).await?;
+                // First, because it may move cursors over cancelled rows, which looks like a claim.
+                queue.has_unpassed_rows = unpassed_lanes(session, sql, slot.slot.0, OPERATION).await? > 0;
+                let proof = prove_claims(session, sql, RingKind::Queue, facts).await?;
+                queue.open_claims = proof.open;
+                proofs.insert(slot.slot, proof);
                 let params = [Param::I16(i16::from(slot.slot.0)), self.clock.param()];
                 let age = number(session, sql, "rings/history_age", &params).await?;
                 history.youngest = age.map(length_of);
@@ -92,9 +106,11 @@ impl PgStore {
         }
         let policy = Retention { time: retention.completed, max_bytes: retention.max_bytes };
         let plan = policy.plan(&observed);
-        let facts_of =
-            |slot: Slot| observed.iter().find(|(facts, _)| facts.slot.slot == slot).map(|(facts, _)| facts.slot);
-        Ok(plan.into_iter().filter_map(|(slot, decision)| facts_of(slot).map(|facts| (facts, decision))).collect())
+        let planned = plan.into_iter().filter_map(|(slot, decision)| {
+            let facts = observed.iter().find(|(facts, _)| facts.slot.slot == slot).map(|(facts, _)| facts.slot)?;
+            Some(Planned { facts, decision, proof: proofs.get(&slot).copied() })
+        });
+        Ok(planned.collect())
     }
 
     /// Locks the slot, proves again in new statements, and acts. `None` when it was truncated.
@@ -103,7 +119,7 @@ impl PgStore {
         session: &mut dyn Session,
         sql: &Sql,
         ring: RingKind,
-        chosen: SlotFacts,
+        chosen: Planned,
     ) -> Result<Option<KeepReason>, StoreError> {
         let lost = |error: PgError| error.into_store_error(OPERATION);
         let mut transaction = Transaction::begin(session, &TransactionLimits::default()).await.map_err(lost)?;
@@ -124,9 +140,8 @@ impl PgStore {
         session: &mut dyn Session,
         sql: &Sql,
         ring: RingKind,
-        chosen: SlotFacts,
+        Planned { facts: chosen, proof, .. }: Planned,
     ) -> Result<(Option<KeepReason>, bool), StoreError> {
-        let is_queue = ring == RingKind::Queue;
         let slot = Param::I16(i16::from(chosen.slot.0));
         let held = [
             slot.clone(),
@@ -154,10 +169,17 @@ impl PgStore {
         }
         let stored = StoredRing::read(session, sql, &self.clock, ring, OPERATION).await?;
         let Some(now) = stored.facts(chosen.slot) else { return Ok((Some(KeepReason::Reopened), false)) };
-        let facts = if is_queue {
-            PruneFacts::Queue(self.queue_facts(session, sql, now).await?)
-        } else {
-            sealed_facts(session, sql, ring, now).await?
+        let facts = match ring {
+            RingKind::Queue => {
+                let open_claims = open_under_lock(session, sql, ring, now, proof).await?;
+                let has_unpassed_rows = unpassed_lanes(session, sql, now.slot.0, OPERATION).await? > 0;
+                PruneFacts::Queue(QueueFacts { has_unpassed_rows, open_claims, ..spent(now) })
+            }
+            RingKind::Claim => {
+                let open_claims = open_under_lock(session, sql, ring, now, proof).await?;
+                PruneFacts::Claim(ClaimFacts { slot: now, open_claims })
+            }
+            RingKind::Lease => lease_facts(session, sql, now).await?,
         };
         match prune::decide(Phase::AfterLock { chosen: chosen.generation }, &facts) {
             PruneDecision::Keep(reason) => Ok((Some(reason), false)),
@@ -179,18 +201,43 @@ impl PgStore {
             }
         }
     }
+}
 
-    async fn queue_facts(
-        &self,
-        session: &mut dyn Session,
-        sql: &Sql,
-        slot: SlotFacts,
-    ) -> Result<QueueFacts, StoreError> {
-        let has_unpassed_rows = unpassed_lanes(session, sql, slot.slot.0, OPERATION).await? > 0;
-        let params = [Param::I16(i16::from(slot.slot.0))];
-        let open_claims = number(session, sql, "rings/open_claims_of_queue_slot", &params).await?;
-        Ok(QueueFacts { has_unpassed_rows, open_claims: open_claims.unwrap_or(0).unsigned_abs(), ..spent(slot) })
+/// Reads every claim of a slot and every closure beside them.
+async fn prove_claims(
+    session: &mut dyn Session,
+    sql: &Sql,
+    ring: RingKind,
+    slot: SlotFacts,
+) -> Result<ClaimProof, StoreError> {
+    let statement = match ring {
+        RingKind::Queue => "rings/open_claims_of_queue_slot",
+        _ => "rings/open_claims_of_claim_slot",
+    };
+    let rows = query(session, sql, statement, &[Param::I16(i16::from(slot.slot.0))]).await?;
+    let row = only_row(OPERATION, &rows)?;
+    let count = |column| row.i64(column).map(i64::unsigned_abs).map_err(undecodable(OPERATION));
+    Ok(ClaimProof { generation: slot.generation, open: count(0)?, claims: count(1)? })
+}
+
+/// How many claims of a locked slot are open: none, by the proof before the lock if it still holds, else by a new one.
+async fn open_under_lock(
+    session: &mut dyn Session,
+    sql: &Sql,
+    ring: RingKind,
+    slot: SlotFacts,
+    proof: Option<ClaimProof>,
+) -> Result<u64, StoreError> {
+    let statement = match ring {
+        RingKind::Queue => "rings/claims_on_queue_slot",
+        _ => "rings/claims_in_claim_slot",
+    };
+    let claims = number(session, sql, statement, &[Param::I16(i16::from(slot.slot.0))]).await?;
+    let claims = claims.unwrap_or(0).unsigned_abs();
+    if proof.is_some_and(|proof| proof.still_holds(slot.generation, claims)) {
+        return Ok(0);
     }
+    Ok(prove_claims(session, sql, ring, slot).await?.open)
 }
 
 /// The facts of a slot of which nothing is needed any more.
@@ -211,32 +258,28 @@ pub(super) async fn plan_sealed(
     sql: &Sql,
     ring: RingKind,
     stored: &StoredRing,
-) -> Result<Vec<(SlotFacts, PruneDecision)>, StoreError> {
+) -> Result<Vec<Planned>, StoreError> {
     let mut plan = Vec::new();
     let mut used: Vec<_> = stored.slots.iter().filter(|slot| slot.state == SlotState::Sealed).collect();
     used.sort_by_key(|slot| slot.generation);
     for slot in used {
         let facts =
             SlotFacts { slot: slot.slot, generation: slot.generation, state: slot.state, pointer: stored.pointer };
-        let sealed = sealed_facts(session, sql, ring, facts).await?;
-        plan.push((facts, prune::decide(Phase::BeforeLock, &sealed)));
+        let (sealed, proof) = if ring == RingKind::Lease {
+            (lease_facts(session, sql, facts).await?, None)
+        } else {
+            let proof = prove_claims(session, sql, ring, facts).await?;
+            (PruneFacts::Claim(ClaimFacts { slot: facts, open_claims: proof.open }), Some(proof))
+        };
+        plan.push(Planned { facts, decision: prune::decide(Phase::BeforeLock, &sealed), proof });
     }
     Ok(plan)
 }
 
-async fn sealed_facts(
-    session: &mut dyn Session,
-    sql: &Sql,
-    ring: RingKind,
-    slot: SlotFacts,
-) -> Result<PruneFacts, StoreError> {
+async fn lease_facts(session: &mut dyn Session, sql: &Sql, slot: SlotFacts) -> Result<PruneFacts, StoreError> {
     let params = [Param::I16(i16::from(slot.slot.0))];
-    let statement = if ring == RingKind::Lease { "rings/leases_in_slot" } else { "rings/open_claims_of_claim_slot" };
-    let count = number(session, sql, statement, &params).await?.unwrap_or(0).unsigned_abs();
-    Ok(match ring {
-        RingKind::Lease => PruneFacts::Lease(LeaseFacts { slot, leases: count }),
-        _ => PruneFacts::Claim(ClaimFacts { slot, open_claims: count }),
-    })
+    let leases = number(session, sql, "rings/leases_in_slot", &params).await?.unwrap_or(0).unsigned_abs();
+    Ok(PruneFacts::Lease(LeaseFacts { slot, leases }))
 }
 
 async fn query(

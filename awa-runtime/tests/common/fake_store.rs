@@ -395,6 +395,10 @@ impl Operator for FakeStore {
     async fn purge_queue(&self, _: &QueueName, _: PurgeScope) -> Result<Purged, StoreError> {
         unreachable!("a worker is no operator")
     }
+
+    async fn delete(&self, _: &[JobId]) -> Result<Vec<Acted>, StoreError> {
+        unreachable!("a worker is no operator")
+    }
 }
 
 impl Store for FakeStore {

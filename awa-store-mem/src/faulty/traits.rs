@@ -137,6 +137,10 @@ impl<S: Store> Operator for FaultyStore<S> {
     async fn purge_queue(&self, queue: &QueueName, scope: PurgeScope) -> Result<Purged, StoreError> {
         self.run(Operation::PurgeQueue, self.inside.purge_queue(queue, scope)).await
     }
+
+    async fn delete(&self, jobs: &[JobId]) -> Result<Vec<Acted>, StoreError> {
+        self.run(Operation::Delete, self.inside.delete(jobs)).await
+    }
 }
 
 #[async_trait]

@@ -136,6 +136,10 @@ impl Operator for MemStore {
     async fn purge_queue(&self, queue: &QueueName, scope: PurgeScope) -> Result<Purged, StoreError> {
         self.step("purge_queue", |model, _| model.purge_queue(queue, scope))
     }
+
+    async fn delete(&self, jobs: &[JobId]) -> Result<Vec<Acted>, StoreError> {
+        self.step("delete", |model, _| model.delete(jobs))
+    }
 }
 
 #[async_trait]

@@ -1,4 +1,4 @@
--- Purpose: moves the history in a slot of the queue ring into another one, each job as a wide row. No open claim may refer
+-- Purpose: moves the history in a slot of the queue ring into another one, each job as a wide row, but for what was deleted. No open claim may refer
 --   to the slot.
 -- Parameters: slot, slot that takes the history.
 -- Returns: how many jobs.

@@ -1,10 +1,11 @@
 -- Purpose: how many claim slots hold open claims on jobs of a slot of the queue ring. Counts by slot alone: the claims
 --   of its older generations were closed before it was freed.
 -- Parameters: slot of the queue ring.
--- Returns: the number of claim slots; 0 proves that nothing of it is open.
+-- Returns: the number of claim slots; 0 proves that nothing of it is open. Beside it, of the same snapshot, a number that
+--   changes with each claim: as long as that stays, the proof holds.
 -- Locks: ACCESS SHARE on the claim ring.
 -- Caller: prune.
-SELECT pg_catalog.count(*) FROM /*schema*/awa.claim_ring_slots AS s
+SELECT pg_catalog.count(*), /*schema*/awa.recorded_claims($1::smallint) FROM /*schema*/awa.claim_ring_slots AS s
 WHERE NOT pg_catalog.isempty(
         coalesce((SELECT pg_catalog.range_agg(/*schema*/awa.batch_receipts(b.batch_id, b.members))
                   FROM /*schema*/awa.lease_claim_batches AS b
