@@ -14,6 +14,7 @@ mod doctor;
 mod downgrade;
 mod drain;
 mod enqueue;
+mod grow;
 mod install;
 mod maintain;
 mod operate;
@@ -60,7 +61,7 @@ pub struct PgStore {
     pool: Arc<dyn Pool>,
     /// The statements of the hot calls, which do not depend on the sizes of the rings.
     sql: Arc<Sql>,
-    /// All statements, for the sizes of the rings that are installed; read once.
+    /// All statements, once the installation was found to fit this program.
     installed: Arc<OnceCell<Arc<Sql>>>,
     /// Whether a statement on its own runs at READ COMMITTED; asked once.
     reads_committed: Arc<OnceCell<bool>>,

@@ -6,6 +6,7 @@ pub mod close;
 pub mod ends;
 pub mod enqueue;
 pub mod fencing;
+pub mod grow;
 pub mod leases;
 pub mod operate;
 pub mod order;

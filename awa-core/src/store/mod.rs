@@ -5,7 +5,7 @@
 //! | [`Producer`] | application | enqueue |
 //! | [`Consumer`] | worker | claim, close, proof of life |
 //! | [`Maintainer`] | maintenance ticks | promote, rescue, rotate, drain, prune |
-//! | [`Operator`] | people and dashboards | get, list, count, cancel, retry, pause |
+//! | [`Operator`] | people and dashboards | get, list, count, cancel, retry, pause, grow a ring |
 //! | [`Wakeups`] | dispatcher | wait for a hint that work exists (optional) |
 //!
 //! All are object-safe: a program picks its store at run time and passes `Arc<dyn Store>`. No method has a default
@@ -44,7 +44,7 @@ pub use maintainer::{
     Drained, Maintainer, PinReport, Promoted, PruneReport, RescueRequest, Rescued, RescuedAttempt, RetentionPolicy,
     Rotated, Task, Unpinned,
 };
-pub use operator::{Acted, CensusCount, DeferredReason, JobFilter, JobView, Operator, QueueView, Refusal};
+pub use operator::{Acted, CensusCount, DeferredReason, Grown, JobFilter, JobView, Operator, QueueView, Refusal};
 pub use producer::Producer;
 pub use wakeups::{SleepTicket, Wakeups};
 

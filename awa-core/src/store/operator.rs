@@ -7,6 +7,7 @@ use crate::id::{JobId, RunLease};
 use crate::job::{MaxAttempts, Priority};
 use crate::json::JsonText;
 use crate::name::{JobKind, QueueName};
+use crate::ring::{GrowRefusal, RingKind};
 use crate::state::JobState;
 use crate::time::Timestamp;
 
@@ -157,6 +158,21 @@ pub enum Acted {
     Refused(Refusal),
 }
 
+/// What became of a wish for a larger ring.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Grown {
+    /// The ring has the size that was asked for.
+    Done {
+        /// The slots that it had.
+        from: u8,
+        /// The slots that it has.
+        to: u8,
+    },
+    /// Nothing was changed.
+    Refused(GrowRefusal),
+}
+
 /// Looks at jobs and intervenes.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
@@ -187,4 +203,8 @@ pub trait Operator: Send + Sync {
     /// Holds back claims of a queue, or lets them go on. Survives restarts; twice is fine; running jobs go on. A queue
     /// that nobody has used yet can be paused.
     async fn set_paused(&self, queue: &QueueName, paused: bool) -> Result<(), StoreError>;
+
+    /// Gives a ring more slots while everybody goes on working, also in transactions that are open (C10). Slot by slot: when
+    /// it is cut off, the ring has some of them and is sound. The answer is the same when it has that many already.
+    async fn grow_ring(&self, ring: RingKind, slots: u8) -> Result<Grown, StoreError>;
 }

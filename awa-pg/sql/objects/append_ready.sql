@@ -15,6 +15,7 @@ BEGIN
         PERFORM /*schema*/awa.append_ready_to_0/*slot*/(p_jobs, p_lanes, p_kinds, p_args, p_max_attempts, p_metadata,
             p_created, p_attempts, p_leases, p_errors, p_now);
     -- end each
+    ELSE PERFORM /*schema*/awa.refuse_unknown_slot('queue', p_slot, true);
     END CASE;
 END
 $awa$;

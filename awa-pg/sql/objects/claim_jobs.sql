@@ -88,6 +88,7 @@ BEGIN
                 SELECT p.head, p.last_batch INTO v_head, v_last
                 FROM /*schema*/awa.peek_lane_0/*slot*/(v_lane.lane_id, v_snapshot) AS p;
             -- end each
+            ELSE PERFORM /*schema*/awa.refuse_unknown_slot('queue', v_slot.slot, true);
             END CASE;
             IF v_head IS NOT NULL THEN
                 v_lanes := v_lanes || v_lane.lane_id;
@@ -163,6 +164,7 @@ BEGIN
                     SELECT c.* INTO v_claim
                     FROM /*schema*/awa.claim_lane_0/*slot*/(v_work.lane, v_snapshot, v_left, v_bytes) AS c;
                 -- end each
+                ELSE PERFORM /*schema*/awa.refuse_unknown_slot('queue', v_ready, true);
                 END CASE;
                 CONTINUE WHEN v_claim.members = 0;
                 IF v_entered IS NULL THEN
@@ -177,6 +179,7 @@ BEGIN
                     PERFORM /*schema*/awa.record_claim_in_0/*slot*/(v_claim.batch_id, v_work.lane, v_claim.seq, v_ready,
                         v_claim.members, p_instance, p_nonce, v_now, deadline_at);
                 -- end each
+                ELSE PERFORM /*schema*/awa.refuse_unknown_slot('claim', v_entered, true);
                 END CASE;
                 batch_id := v_claim.batch_id;
                 priority := v_lane.priority;

@@ -33,6 +33,7 @@ BEGIN
         -- each queue slot:
         WHEN 0/*slot*/ THEN v_is_old := /*schema*/awa.bury_waiting_0/*slot*/(p_old, v_reason, p_now);
         -- end each
+        ELSE PERFORM /*schema*/awa.refuse_unknown_slot('queue', v_slot.slot, true);
         END CASE;
         EXIT WHEN v_is_old;
     END LOOP;

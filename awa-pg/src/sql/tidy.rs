@@ -73,6 +73,33 @@ fn every_sql_file_renders_for_a_hostile_schema_without_a_mark_left() {
 }
 
 #[test]
+fn a_program_sends_the_same_statements_whatever_the_sizes_of_the_rings() {
+    let of = |rings| Sql::new(&SchemaName::default(), rings);
+    let (small, large) =
+        (of(RingSizes { queue: 4, claim: 4, lease: 4 }), of(RingSizes { queue: 9, claim: 9, lease: 9 }));
+    // A ring may grow under a program that runs.
+    let differ = |name: &&str| small.statement(name) != large.statement(name);
+    assert_eq!(small.statement_names().into_iter().filter(differ).collect::<Vec<_>>(), [""; 0]);
+}
+
+#[test]
+fn a_function_that_meets_a_slot_it_has_no_branch_for_says_so() {
+    let mut silent = Vec::new();
+    for (path, text) in FILES.iter().filter(|(path, _)| path.starts_with("objects/")) {
+        let lines: Vec<_> = text.lines().map(str::trim).collect();
+        for at in (1..lines.len() - 1).filter(|at| lines[*at] == "-- end each") {
+            let refuses = lines[at..].iter().skip(1).take(2).any(|line| line.contains("awa.refuse_unknown_slot("));
+            let is_branch =
+                lines[..at].iter().rev().find(|line| line.starts_with("-- each ") || line.starts_with("WHEN 0/*"));
+            if is_branch.is_some_and(|line| line.starts_with("WHEN")) && !refuses {
+                silent.push(format!("{path} line {}", at + 1));
+            }
+        }
+    }
+    assert!(silent.is_empty(), "a CASE over slots without ELSE PERFORM refuse_unknown_slot:\n{}", silent.join("\n"));
+}
+
+#[test]
 fn the_checks_find_what_they_look_for() {
     let header = "-- Purpose: a\n-- Parameters: none\n-- Returns: b\n-- Locks: none\n-- Caller: c\n";
     let of = |path: &str, text: &str| faults(path, text).len();

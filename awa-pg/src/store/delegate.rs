@@ -52,6 +52,8 @@ macro_rules! delegate_store {
                 -> Result<Vec<awa_core::store::Acted>, awa_core::StoreError>;
             async fn set_paused(&self, queue: &awa_core::QueueName, paused: bool)
                 -> Result<(), awa_core::StoreError>;
+            async fn grow_ring(&self, ring: awa_core::ring::RingKind, slots: u8)
+                -> Result<awa_core::store::Grown, awa_core::StoreError>;
         });
 
         impl awa_core::Store for $store {

@@ -172,10 +172,10 @@ impl PgStore {
         let claim = StoredRing::read(session, sql, &self.clock, RingKind::Claim, OPERATION).await?.view(OPERATION)?;
         let mut settled = Vec::new();
         if numbers.has_future_transactions {
-            for slot in 0..sql.rings().queue {
-                let params = [Param::I16(i16::from(slot))];
+            for slot in (0..).map(Slot).take(queue.slots().len()) {
+                let params = [Param::I16(i16::from(slot.0))];
                 if number(session, sql, "rings/open_claims_of_queue_slot", &params).await? == 0 {
-                    settled.push(Slot(slot));
+                    settled.push(slot);
                 }
             }
         }

@@ -379,6 +379,10 @@ impl Operator for FakeStore {
     async fn set_paused(&self, _: &QueueName, _: bool) -> Result<(), StoreError> {
         unreachable!("a worker is no operator")
     }
+
+    async fn grow_ring(&self, _: RingKind, _: u8) -> Result<Grown, StoreError> {
+        unreachable!("a worker is no operator")
+    }
 }
 
 impl Store for FakeStore {

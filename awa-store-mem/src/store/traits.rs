@@ -7,9 +7,9 @@ use awa_core::attempt::{ErrorText, Receipt};
 use awa_core::retry::RetryPolicy;
 use awa_core::ring::{RingKind, RotationPolicy};
 use awa_core::store::{
-    Acted, CensusCount, ClaimRequest, Claimed, Consumer, Drained, JobFilter, JobView, Maintainer, Operator, Producer,
-    Promoted, PruneReport, QueueView, RescueRequest, Rescued, RetentionPolicy, Rotated, SleepTicket, Task, Unpinned,
-    Wakeups,
+    Acted, CensusCount, ClaimRequest, Claimed, Consumer, Drained, Grown, JobFilter, JobView, Maintainer, Operator,
+    Producer, Promoted, PruneReport, QueueView, RescueRequest, Rescued, RetentionPolicy, Rotated, SleepTicket, Task,
+    Unpinned, Wakeups,
 };
 use awa_core::unpin::UnpinPolicy;
 use awa_core::{Closure, ClosureAnswer, Enqueued, InstanceId, JobId, NewJob, QueueName, Store, StoreError};
@@ -117,6 +117,10 @@ impl Operator for MemStore {
 
     async fn set_paused(&self, queue: &QueueName, paused: bool) -> Result<(), StoreError> {
         self.step("set_paused", |model, _| model.set_paused(queue, paused))
+    }
+
+    async fn grow_ring(&self, ring: RingKind, slots: u8) -> Result<Grown, StoreError> {
+        self.step("grow_ring", |model, now| model.grow_ring(ring, slots, now))
     }
 }
 
