@@ -65,3 +65,16 @@ fn there_is_no_way_back() {
         "{refused:?}"
     );
 }
+
+#[test]
+fn a_ring_is_given_more_slots_and_never_fewer() {
+    let (awa, _database) = migrated();
+    let grow = |slots: &str| awa.run(["rings", "grow", "lease", "--slots", slots, "--json"]);
+    assert_eq!(grow("6").ok().json(), json!({"ring": "lease", "from": 4, "to": 6}));
+    assert_eq!(grow("6").ok().json(), json!({"ring": "lease", "from": 6, "to": 6}));
+    let refused = grow("5");
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.stderr.contains("cannot be made smaller"), "{refused:?}");
+    let said = awa.run(["rings", "grow", "claim", "--slots", "9"]).ok().stdout;
+    assert_eq!(said, "the claim ring has 9 slots, before 8\n");
+}

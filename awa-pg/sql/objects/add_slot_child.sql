@@ -1,5 +1,5 @@
 -- Purpose: makes the child of a partitioned table for one more slot, like the one of slot 0: columns, checks, settings,
---   indexes, constraints and grants. It is made apart and attached, because CREATE TABLE .. PARTITION OF would wait for
+--   indexes and constraints. It is made apart and attached, because CREATE TABLE .. PARTITION OF would wait for
 --   every transaction that has written to the table, and let all others wait behind it.
 -- Parameters: the partitioned table; the slot.
 -- Returns: nothing.
@@ -11,12 +11,11 @@ SET search_path = pg_catalog, pg_temp AS $awa$
 DECLARE
     v_like   record;
     v_index  record;
-    v_grant  record;
     v_child  text;
     v_name   text;
     v_before text;
 BEGIN
-    SELECT n.nspname AS schema, t.relname AS parent, c.oid, c.relname AS name, c.relowner AS owner, c.relacl AS grants,
+    SELECT n.nspname AS schema, t.relname AS parent, c.oid, c.relname AS name,
            (SELECT string_agg(format('%s = %s', o.name, o.value), ', ')
             FROM (SELECT s.option_name AS name, s.option_value AS value FROM pg_options_to_table(c.reloptions) AS s
                   UNION ALL
@@ -60,14 +59,6 @@ BEGIN
             -- A new index has its first range summarised, and would then write to the log with each row.
             PERFORM brin_desummarize_range(format('%I.%I', v_like.schema, v_name)::regclass, 0);
         END IF;
-    END LOOP;
-    FOR v_grant IN
-        SELECT a.privilege_type AS privilege, a.is_grantable,
-               CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END AS grantee
-        FROM aclexplode(v_like.grants) AS a WHERE a.grantee <> v_like.owner
-    LOOP
-        EXECUTE format('GRANT %s ON TABLE %s TO %s%s', v_grant.privilege, v_child, v_grant.grantee,
-            CASE WHEN v_grant.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END);
     END LOOP;
     EXECUTE format('ALTER TABLE %I.%I ATTACH PARTITION %s FOR VALUES IN (%s)', v_like.schema, v_like.parent, v_child, p_slot);
 END

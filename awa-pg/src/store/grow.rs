@@ -103,6 +103,7 @@ impl PgStore {
         run(session, &self.sql, "rings/add_slot", &params).await?;
         let grown = Sql::new(self.sql.schema(), found.rings.with(of, slot + 1));
         replace_objects(session, &grown, OPERATION).await?;
+        run(session, &self.sql, "rings/grant_as_slot_0", &params[1..]).await?;
         record(session, &grown, OPERATION).await?;
         Ok(Step::Added(has))
     }
