@@ -145,7 +145,7 @@ impl PgStore {
         }
         let mut transaction = Transaction::begin(session, &TransactionLimits::default()).await?;
         let rows = transaction.session().query(statement, params).await;
-        transaction.finish(rows).await
+        transaction.finish(rows, std::convert::identity).await
     }
 
     async fn reads_committed(&self, session: &mut dyn Session) -> Result<bool, PgError> {

@@ -48,7 +48,7 @@ fn repair_says_what_it_did_and_lets_work_go_on() {
     assert!(refused.stderr.contains("run `awa repair`"), "{refused:?}");
     let repaired = awa.json(&["repair"]);
     let expected = json!({
-        "schema": "awa", "was_carried": true, "moved_jobs": 0, "moved_history": 0, "reopened": [], "raised": []
+        "schema": "awa", "was_carried": true, "moved_jobs": 0, "renumbered_jobs": 0, "moved_history": 0, "reopened": [], "raised": []
     });
     assert_eq!(repaired, expected);
     awa.run(enqueue).ok();

@@ -122,7 +122,9 @@ BEGIN
             CONTINUE WHEN NOT FOUND;
             -- Again under the lock, whatever the peek has seen: rows may have been moved out of the ring meanwhile.
             IF v_carries OR pg_relation_size('/*schema*/awa.carried_entries') > 0 THEN
-                SELECT c.* INTO v_claim
+                SELECT c.members, c.bytes, c.batch_id, c.job_ids, c.run_leases, c.attempts, c.max_attempts, c.created_ats,
+                       c.kinds, c.args, c.metadata, c.is_full
+                INTO v_claim
                 FROM /*schema*/awa.claim_carried(v_work.lane, v_left, v_bytes, p_instance, p_nonce, v_now,
                     v_now + p_deadline_us * interval '1 microsecond') AS c;
                 IF v_claim.members > 0 THEN
@@ -161,7 +163,9 @@ BEGIN
                 CASE v_ready
                 -- each queue slot:
                 WHEN 0/*slot*/ THEN
-                    SELECT c.* INTO v_claim
+                    SELECT c.members, c.seq, c.bytes, c.batch_id, c.job_ids, c.run_leases, c.attempts, c.max_attempts, c.created_ats,
+                           c.kinds, c.args, c.metadata, c.is_full
+                    INTO v_claim
                     FROM /*schema*/awa.claim_lane_0/*slot*/(v_work.lane, v_snapshot, v_left, v_bytes) AS c;
                 -- end each
                 ELSE PERFORM /*schema*/awa.refuse_unknown_slot('queue', v_ready, true);

@@ -5,7 +5,7 @@
 --   remembered in a transaction-local setting that names the transaction, and that a rolled-back savepoint takes with
 --   it together with the lock.
 -- Locks: ROW EXCLUSIVE on one child of ready_entries.
--- Caller: enqueue_jobs, promote_due, retry_jobs.
+-- Caller: enqueue_jobs, append_again.
 CREATE OR REPLACE FUNCTION /*schema*/awa.enter_ready_slot() RETURNS smallint
 LANGUAGE plpgsql VOLATILE AS $awa$
 DECLARE

@@ -38,6 +38,9 @@ fn faults(path: &str, text: &str) -> Vec<String> {
         if ["%rowtype", "%type"].iter().any(|reference| code.to_ascii_lowercase().contains(reference)) {
             faults.push(format!("{path} line {number}: a variable is declared with the name of its type"));
         }
+        if code.contains(".*") || code.to_ascii_uppercase().contains("SELECT *") {
+            faults.push(format!("{path} line {number}: columns are named one by one"));
+        }
         // Functions close the path, so that nothing in it can stand in for what PostgreSQL brings along.
         let open_path = code.to_ascii_lowercase().replace("set search_path = pg_catalog, pg_temp", "");
         if open_path.contains("search_path") {
@@ -52,6 +55,48 @@ fn every_sql_file_has_its_header_and_marks() {
     let faults: Vec<String> = FILES.iter().flat_map(|(path, text)| faults(path, text)).collect();
     assert!(faults.is_empty(), "\n{}", faults.join("\n"));
     assert!(FILES.iter().any(|(path, _)| path.starts_with("migrations/")), "the files were found");
+}
+
+/// What a header names as callers, apart from phrases for people.
+fn named_callers(text: &str) -> Vec<String> {
+    let header =
+        text.lines().map_while(|line| line.strip_prefix("--")).skip_while(|line| !line.starts_with(" Caller:"));
+    let more = header.clone().skip(1).take_while(|line| line.starts_with("   "));
+    let all: String = header.take(1).chain(more).map(|line| line.trim().trim_start_matches("Caller:")).collect();
+    let words = all.split([',', ';']).map(|word| word.trim().trim_end_matches('.'));
+    let name = |word: &str| word.rsplit("::").next().unwrap_or(word).to_owned();
+    let is_name = |word: &String| word.chars().all(|c| c == '_' || c.is_ascii_lowercase() || c.is_ascii_digit());
+    words.filter(|word| !word.is_empty()).map(name).filter(is_name).collect()
+}
+
+#[test]
+fn every_caller_that_a_header_names_is_there() {
+    let files = FILES.iter().filter_map(|(path, _)| path.rsplit('/').next());
+    let mut known: std::collections::HashSet<String> = files.map(str::to_owned).collect();
+    let store = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/store");
+    let mut folders = vec![store];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let text = std::fs::read_to_string(path).unwrap();
+            let names = text.match_indices("fn ").map(|(at, _)| {
+                text[at + 3..].chars().take_while(|c| *c == '_' || c.is_ascii_alphanumeric()).collect::<String>()
+            });
+            known.extend(names);
+        }
+    }
+    known.insert("dashboards".to_owned());
+    let missing: Vec<_> = FILES
+        .iter()
+        .flat_map(|(path, text)| named_callers(text).into_iter().map(move |caller| (path, caller)))
+        .filter(|(_, caller)| !known.contains(caller))
+        .collect();
+    assert!(missing.is_empty(), "{missing:#?}");
+    assert_eq!(named_callers("-- Caller: a, Consumer::b,\n--   the view c, d_0.\nx"), ["a", "b", "d_0"]);
 }
 
 #[test]
@@ -114,6 +159,7 @@ fn the_checks_find_what_they_look_for() {
     assert_eq!(of("objects/x", &format!("{header}v_row /*schema*/awa.t%ROWTYPE;\n")), 1);
     assert_eq!(of("objects/x", &format!("{header}SET search_path = x;\n")), 1);
     assert_eq!(of("objects/x", &format!("{header}SET jit = off SET search_path = pg_catalog, pg_temp\n")), 0);
+    assert_eq!(of("objects/x", &format!("{header}SELECT t.*, 3 * 4 FROM /*schema*/awa.t;\n")), 1);
     assert_eq!(of("statements/x", &format!("{header}SELECT 1;")), 1);
     assert_eq!(of("migrations/0001_x", "CREATE TABLE /*schema*/awa.t ();\n"), 1);
     assert_eq!(of("migrations/0001_x", "-- additive\nCREATE TABLE /*schema*/awa.t ();\n"), 0);

@@ -78,10 +78,7 @@ impl PgStore {
         let step = self.add_slot_in(transaction.session(), ring, slots).await;
         match step {
             Ok(step @ Step::Added(_)) => transaction.commit().await.map(|()| step).map_err(lost),
-            other => {
-                transaction.rollback().await.map_err(lost)?;
-                other
-            }
+            other => transaction.undo(other, lost).await,
         }
     }
 

@@ -94,22 +94,27 @@ impl PgStore {
         let lost = |error: PgError| error.into_store_error(PREPARE);
         let mut session = self.pool.session().await.map_err(lost)?;
         let mut transaction = Transaction::begin(session.as_mut(), &LIMITS).await.map_err(lost)?;
-        match self.install(transaction.session(), rings).await {
-            Ok(prepared) => transaction.commit().await.map(|()| prepared).map_err(lost),
-            Err(error) => {
-                transaction.rollback().await.map_err(lost)?;
-                Err(error)
-            }
-        }
+        let prepared = self.install(transaction.session(), rings).await;
+        transaction.finish(prepared, lost).await
     }
 
-    /// Checks that the schema is there and fits this program.
+    /// Checks that the schema is there, fits this program, and is of this cluster with all its rows.
     ///
     /// # Errors
     ///
-    /// [`NotReady`](StoreErrorKind::NotReady) with the command that helps.
+    /// [`NotReady`](StoreErrorKind::NotReady) with what helps.
     pub async fn check_ready(&self) -> Result<(), StoreError> {
-        self.installed(CHECK).await.map(drop)
+        let sql = self.installed(CHECK).await?;
+        let rows = self.call(CHECK, sql.statement("install/is_foreign"), &[]).await?;
+        if only_row(CHECK, &rows)?.bool(0).map_err(undecodable(CHECK))? {
+            let schema = sql.schema().as_str();
+            let problem = format!(
+                "schema {schema:?}, or what is in it, was carried here from another PostgreSQL cluster and is not repaired \
+                 yet; run `awa repair` or call repair(), nothing is lost until then"
+            );
+            return Err(not_ready(CHECK, problem));
+        }
+        Ok(())
     }
 
     /// All statements, for the sizes of the rings that are installed.
