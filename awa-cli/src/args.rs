@@ -6,6 +6,7 @@ use crate::commands::doctor::DoctorArgs;
 use crate::commands::enqueue::EnqueueArgs;
 use crate::commands::jobs::JobsCommand;
 use crate::commands::queues::QueuesArgs;
+use crate::commands::rings::RingsCommand;
 use crate::commands::work::WorkArgs;
 use crate::connect::ConnectionArgs;
 use crate::demo::DemoArgs;
@@ -64,6 +65,10 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:\n  awa repair\n  awa repair --json")]
     Repair,
 
+    /// Give a ring more slots.
+    #[command(subcommand)]
+    Rings(RingsCommand),
+
     /// Say why there is no way back to the receipt tables of before the rings.
     #[command(hide = true)]
     Downgrade,
@@ -113,6 +118,9 @@ mod tests {
             &["awa", "enqueue", "--queue", "q", "--args", "1"],
             &["awa", "enqueue", "--queue", "q", "--kind", "k", "--args", "1", "--file", "f"],
             &["awa", "enqueue", "--file", "f", "--delay", "1s", "--run-at", "2026-01-01T00:00:00Z"],
+            &["awa", "rings", "grow", "queue"],
+            &["awa", "rings", "grow", "odd", "--slots", "20"],
+            &["awa", "rings", "grow", "queue", "--slots", "65"],
             &["awa", "work", "--queue", "q"],
             &["awa", "queues", "set", "q", "--shards", "0"],
             &["awa", "queues", "set", "q", "--dead-letter", "maybe"],

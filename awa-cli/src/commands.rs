@@ -7,6 +7,7 @@ pub(crate) mod jobs;
 mod migrate;
 pub(crate) mod queues;
 mod repair;
+pub(crate) mod rings;
 pub(crate) mod work;
 
 use tokio::runtime::Builder;
@@ -28,6 +29,7 @@ pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
             Command::Doctor(args) => doctor::run(&connection, &args, format).await,
             Command::Downgrade => downgrade::run(&connection).await,
             Command::Repair => repair::run(&connection, format).await,
+            Command::Rings(command) => rings::run(&connection, &command, format).await,
             Command::Enqueue(args) => enqueue::run(&connection, &args, format).await,
             Command::Work(args) => work::run(&connection, args, format).await,
             Command::Jobs(command) => jobs::run(&connection, &command, format).await,

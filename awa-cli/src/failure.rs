@@ -5,9 +5,9 @@ use std::io;
 use std::process::ExitCode;
 
 use awa_core::{BadInput, StoreError};
+use awa_pg::session::without_passwords;
 
 use crate::output;
-use crate::redact::without_password;
 
 /// The exit codes of `awa`, which scripts may rely on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -77,7 +77,7 @@ impl Failure {
     /// Says why on standard error, and gives the exit code.
     pub(crate) fn report(self) -> ExitCode {
         if !self.message.is_empty() {
-            output::complain(&format!("error: {}", without_password(&self.message)));
+            output::complain(&format!("error: {}", without_passwords(&self.message)));
         }
         ExitCode::from(self.exit as u8)
     }

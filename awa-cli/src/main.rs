@@ -10,7 +10,6 @@ mod job_lines;
 mod length;
 mod log;
 mod output;
-mod redact;
 mod shape;
 mod signals;
 mod table;

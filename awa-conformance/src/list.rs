@@ -226,6 +226,13 @@ macro_rules! each_case {
                 leases_outlive_their_ring [];
                 leases_that_are_moved_are_not_taken_for_stale [];
             }
+            grow {
+                a_grown_ring_absorbs_what_pinned_it [Transactions];
+                attempts_in_an_added_slot_are_like_any_other [];
+                attempts_in_an_added_slot_are_rescued [Clock];
+                leases_go_on_in_a_grown_ring [];
+                a_ring_never_shrinks [];
+            }
             audit {
                 the_attempts_of_a_lost_claim_are_found [Clock];
                 a_worker_learns_which_attempts_were_ended [];

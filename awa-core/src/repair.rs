@@ -4,7 +4,8 @@
 //! lie in the future or mean somebody else, so that the cursors over them take new rows for passed ones. [`plan`] decides
 //! what must be done about it: rows that wait are appended again to a slot that no cursor has ever looked at, under
 //! numbers that are past for everybody and keep their order; what has been passed stays where it is, as history and
-//! as the evidence of claims.
+//! as the evidence of claims. Rows outside the rings, carried over or held by leases, are numbered anew below those, in
+//! their order.
 //!
 //! A dump also carries sequences from a later moment than its rows. A pointer that runs ahead of its ledger, or behind it,
 //! is set to a generation above both.
@@ -19,13 +20,15 @@ use crate::ring::{Pointer, RingView, SlotState};
 pub struct RepairFacts {
     /// Whether the cluster is another than the one on record.
     pub is_foreign_cluster: bool,
-    /// Whether a row that waits, or a cursor that new rows would be compared with, has a transaction number that this
+    /// Whether a row that waits in or outside the ring, or a cursor that new rows would be compared with, has a transaction number that this
     /// cluster has not handed out yet. After `pg_upgrade` there is none: its numbers go on.
     pub has_future_transactions: bool,
     /// The queue ring.
     pub queue: RingView,
     /// The claim ring.
     pub claim: RingView,
+    /// The lease ring.
+    pub lease: RingView,
     /// Slots of the queue ring that no open claim refers to.
     pub settled: Vec<Slot>,
 }
@@ -40,12 +43,14 @@ pub struct RepairPlan {
     /// The open slot of the claim ring, opened again under a generation above all others; `None` when its pointer and its
     /// ledger agree.
     pub claim: Option<Pointer>,
+    /// The same of the lease ring.
+    pub lease: Option<Pointer>,
 }
 
 impl RepairPlan {
     /// Whether there is anything to do.
     pub const fn is_empty(&self) -> bool {
-        !self.records_cluster && matches!(self.queue, QueueRepair::Keep) && self.claim.is_none()
+        !self.records_cluster && matches!(self.queue, QueueRepair::Keep) && self.claim.is_none() && self.lease.is_none()
     }
 }
 
@@ -92,8 +97,9 @@ pub fn plan(facts: &RepairFacts) -> Result<RepairPlan, NoSlot> {
     } else {
         QueueRepair::Reopen(above(&facts.queue, facts.queue.ledger().slot))
     };
-    let claim = (facts.claim.pointer() != facts.claim.ledger()).then(|| above(&facts.claim, facts.claim.ledger().slot));
-    Ok(RepairPlan { records_cluster: facts.is_foreign_cluster, queue, claim })
+    let reopened = |ring: &RingView| (ring.pointer() != ring.ledger()).then(|| above(ring, ring.ledger().slot));
+    let (claim, lease) = (reopened(&facts.claim), reopened(&facts.lease));
+    Ok(RepairPlan { records_cluster: facts.is_foreign_cluster, queue, claim, lease })
 }
 
 /// `slot` under a generation that neither the pointer nor the ledger has seen.
@@ -142,6 +148,7 @@ mod tests {
             has_future_transactions: true,
             queue,
             claim: ring(&[(2, Open, true), (1, Sealed, true), (0, Free, false)], at(2, 0)),
+            lease: ring(&[(3, Open, true), (0, Free, false)], at(3, 0)),
             settled: Vec::new(),
         }
     }
@@ -157,7 +164,7 @@ mod tests {
     fn a_cluster_whose_numbers_go_on_is_only_put_on_record() {
         let queue = ring(&[(2, Open, true), (1, Sealed, true), (0, Free, false)], at(2, 0));
         let facts = RepairFacts { has_future_transactions: false, ..facts(queue) };
-        let expected = RepairPlan { records_cluster: true, queue: QueueRepair::Keep, claim: None };
+        let expected = RepairPlan { records_cluster: true, queue: QueueRepair::Keep, claim: None, lease: None };
         assert_eq!(plan(&facts), Ok(expected));
     }
 
@@ -186,11 +193,13 @@ mod tests {
                 is_foreign_cluster: false,
                 has_future_transactions: false,
                 claim: ring(&slots, pointer),
+                lease: ring(&slots, pointer),
                 ..facts(ring(&slots, pointer))
             };
             let expected = at(generation, 0);
             let plan = plan(&facts).unwrap();
-            assert_eq!((plan.queue, plan.claim), (QueueRepair::Reopen(expected), Some(expected)));
+            assert_eq!(plan.queue, QueueRepair::Reopen(expected));
+            assert_eq!((plan.claim, plan.lease), (Some(expected), Some(expected)));
         }
     }
 }

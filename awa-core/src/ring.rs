@@ -9,8 +9,12 @@
 //! that was sealed before the write began. A rotation that dies between the two leaves the pointer ahead of the ledger,
 //! which [`rotate`] repairs.
 
+mod growth;
+
 use std::fmt;
 use std::time::Duration;
+
+pub use growth::{GrowRefusal, grow};
 
 use crate::id::{Generation, Slot};
 

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 pub use error::PgError;
+pub use redact::without_passwords;
 pub use transaction::{Transaction, TransactionLimits};
 
 use crate::value::{Param, Row};

@@ -47,7 +47,7 @@ pub struct Sql {
     rings: RingSizes,
     migrations: Vec<Migration>,
     objects: Vec<Object>,
-    statements: HashMap<&'static str, Rendered<Statement>>,
+    statements: HashMap<&'static str, Statement>,
 }
 
 impl Sql {
@@ -104,31 +104,14 @@ impl Sql {
     /// The statement of the file `statements/<name>.sql`.
     ///
     /// # Panics
-    /// When there is no such file, or when it is a template per slot.
+    /// When there is no such file.
     pub fn statement(&self, name: &str) -> &Statement {
-        match self.statements.get(name) {
-            Some(Rendered::Once(statement)) => statement,
-            Some(Rendered::PerSlot(_)) => panic!("sql/statements/{name}.sql has one statement per slot"),
-            None => panic!("there is no file sql/statements/{name}.sql"),
-        }
+        self.statements.get(name).unwrap_or_else(|| panic!("there is no file sql/statements/{name}.sql"))
     }
 
-    /// The statement of the template `statements/<name>.sql` for one slot.
-    ///
-    /// # Panics
-    /// When there is no such file, when it is no template, or when the ring has no such slot.
-    pub fn slot_statement(&self, name: &str, slot: u8) -> &Statement {
-        let statement = match self.statements.get(name) {
-            Some(Rendered::PerSlot(statements)) => statements.get(usize::from(slot)),
-            Some(Rendered::Once(_)) => panic!("sql/statements/{name}.sql is not a template per slot"),
-            None => panic!("there is no file sql/statements/{name}.sql"),
-        };
-        statement.unwrap_or_else(|| panic!("the ring of sql/statements/{name}.sql has no slot {slot}"))
-    }
-
-    /// All statements, those of a template by slot.
+    /// All statements.
     pub fn statements(&self) -> impl Iterator<Item = &Statement> {
-        self.statements.values().flat_map(Rendered::as_slice)
+        self.statements.values()
     }
 
     /// The names of all statements, sorted.
@@ -154,8 +137,10 @@ impl Sql {
             } else if path.starts_with("objects/") {
                 objects.push((path, text));
             } else if let Some(name) = path.strip_prefix("statements/") {
-                let statements = template.render(path, text)?.map(|_, text| Statement { name, text: text.into() });
-                sql.statements.insert(name, statements);
+                let Rendered::Once(text) = template.render(path, text)? else {
+                    return Err(TemplateError::new(path, None, "a statement cannot be a template per slot"));
+                };
+                sql.statements.insert(name, Statement { name, text: text.into() });
             } else {
                 return Err(TemplateError::new(path, None, "it is not under migrations/, objects/ or statements/"));
             }

@@ -14,6 +14,7 @@ mod doctor;
 mod downgrade;
 mod drain;
 mod enqueue;
+mod grow;
 mod install;
 mod maintain;
 mod operate;
@@ -61,7 +62,7 @@ pub struct PgStore {
     pool: Arc<dyn Pool>,
     /// The statements of the hot calls, which do not depend on the sizes of the rings.
     sql: Arc<Sql>,
-    /// All statements, for the sizes of the rings that are installed; read once.
+    /// All statements, once the installation was found to fit this program.
     installed: Arc<OnceCell<Arc<Sql>>>,
     /// Whether a statement on its own runs at READ COMMITTED; asked once.
     reads_committed: Arc<OnceCell<bool>>,
@@ -145,7 +146,7 @@ impl PgStore {
         }
         let mut transaction = Transaction::begin(session, &TransactionLimits::default()).await?;
         let rows = transaction.session().query(statement, params).await;
-        transaction.finish(rows).await
+        transaction.finish(rows, std::convert::identity).await
     }
 
     async fn reads_committed(&self, session: &mut dyn Session) -> Result<bool, PgError> {

@@ -337,6 +337,9 @@ async fn look_alike_functions_in_the_search_path_are_not_called() {
         "generate_series(integer, integer) RETURNS SETOF integer",
         "pg_notify(text, text) RETURNS void",
         "set_config(text, text, boolean) RETURNS text",
+        "hashtextextended(text, integer) RETURNS bigint",
+        "concat_ws(text, text, text) RETURNS text",
+        "age(xid) RETURNS integer",
     ];
     for trap in traps {
         let body = "LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'hijacked'; END $$";
@@ -358,4 +361,15 @@ async fn look_alike_functions_in_the_search_path_are_not_called() {
     }
     let store = stage.fresh.another_pool(|options| options).await;
     whole_life(&store, "life").await;
+    let (policy, patience) =
+        (awa_core::ring::RotationPolicy { min_age: Duration::ZERO, max_bytes: 0 }, Duration::from_secs(20));
+    let options = awa_store_sqlx::DoctorOptions {
+        queue_rotation: policy,
+        claim_rotation: policy,
+        lease_rotation: policy,
+        retention: awa_core::store::RetentionPolicy::default(),
+        wakeup_patience: patience,
+    };
+    let report = store.doctor(&options).await.unwrap();
+    assert!(report.to_string().contains("wake-ups: announced, sent and heard"), "{report}");
 }

@@ -16,6 +16,7 @@ fn options() -> DoctorOptions {
     DoctorOptions {
         queue_rotation: AT_ONCE,
         claim_rotation: AT_ONCE,
+        lease_rotation: AT_ONCE,
         retention: RetentionPolicy::default(),
         wakeup_patience: Duration::from_secs(20),
     }
@@ -212,4 +213,30 @@ async fn dead_rows_replication_slots_and_prepared_transactions_are_read() {
     assert!(dead.is_ring && dead.dead == 1, "{dead:?}");
     assert!(facts.sequences.iter().any(|sequence| sequence.name == "job_id_seq" && sequence.max == i64::MAX));
     run(&store, &format!("ROLLBACK PREPARED '{gid}'")).await;
+}
+
+#[tokio::test]
+async fn what_is_outside_the_rings_and_the_ring_of_leases_is_told() {
+    let fresh = FreshStore::with_manual_clock().await;
+    let store = &fresh.store;
+    store.open_queue(&queue()).await.unwrap();
+    store.enqueue(&[job(), job()]).await.unwrap();
+    let release =
+        |job: &ClaimedJob| Closure { receipt: job.receipt, end: AttemptEnd::Release { delay: Duration::ZERO } };
+    let jobs = claim(store, 2).await;
+    store.close(&jobs.iter().map(release).collect::<Vec<_>>()).await.unwrap();
+    assert_eq!(claim(store, 1).await.len(), 1);
+    store.rotate(RingKind::Lease, &AT_ONCE).await.unwrap();
+    let report = doctor(store).await;
+    assert_eq!(finding(&report, "carried jobs").what, "1 wait outside the queue ring");
+    assert_eq!(finding(&report, "leases").what, "1 attempts run outside the claim ring");
+    let slot = finding(&report, "lease ring slot 0");
+    assert!(slot.what.starts_with("not emptied, because ") && slot.what.contains("lease"), "{slot}");
+    let ring = finding(&report, "lease ring");
+    assert!(ring.what.contains("1 open, 1 sealed, 1 free") && ring.what.contains("the open slot is empty"), "{ring}");
+    // A pointer that left its ledger is critical in this ring as well.
+    run(store, "SELECT setval('awa.lease_ring_pointer', 9 * 64)").await;
+    let report = doctor(store).await;
+    let ring = finding(&report, "lease ring");
+    assert!(ring.severity == Severity::Critical && ring.action == "run `awa repair`", "{ring}");
 }

@@ -6,14 +6,16 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use awa_core::attempt::ErrorText;
 use awa_core::doctor::Severity;
+use awa_core::id::Slot;
 use awa_core::retry::RetryPolicy;
 use awa_core::ring::{RingKind, RotationPolicy};
 use awa_core::store::{
     BatchLimit, ClaimRequest, Consumer, Maintainer, Operator, Producer, RescueRequest, RetentionPolicy,
 };
+use awa_core::unique::{Unique, UniqueBy};
 use awa_core::{
-    AttemptEnd, ClaimedJob, Closure, ClosureAnswer, InstanceId, JobId, JobKind, JsonText, NewJob, Nonce, Priority,
-    QueueName, RunAt, StoreError, StoreErrorKind, Timestamp,
+    AttemptEnd, ClaimedJob, Closure, ClosureAnswer, Enqueued, InstanceId, JobId, JobKind, JsonText, NewJob, Nonce,
+    Priority, QueueName, RunAt, StoreError, StoreErrorKind, Timestamp,
 };
 use awa_pg::cluster::{Cluster, ClusterOptions, Durability};
 use awa_store_sqlx::{Clock, DoctorOptions, SqlxStore};
@@ -122,6 +124,7 @@ impl Place {
         let options = DoctorOptions {
             queue_rotation: AT_ONCE,
             claim_rotation: AT_ONCE,
+            lease_rotation: AT_ONCE,
             retention: RetentionPolicy::default(),
             wakeup_patience: HOUR,
         };
@@ -386,4 +389,147 @@ async fn more_runs_than_the_new_cluster_has_numbers_keep_their_order() {
     let taken = target.take_all().await;
     assert_eq!(taken.len(), 5_000);
     assert!(taken.is_sorted_by(|one, next| one.0 == next.0 + 1), "descending, as they were");
+}
+
+impl Place {
+    /// Everything that may be turned and reclaimed is, until nothing more changes.
+    async fn reclaim_all(&self) {
+        let nothing = RetentionPolicy { completed: Duration::ZERO, max_bytes: 0 };
+        for _ in 0..2 * SMALL_RINGS.queue {
+            for ring in RingKind::ALL {
+                self.store.rotate(ring, &AT_ONCE).await.unwrap();
+                self.store.drain().await.unwrap();
+                self.store.prune(ring, &nothing).await.unwrap();
+            }
+        }
+    }
+
+    /// Slots of all rings that are in use and not open.
+    async fn busy(&self) -> i64 {
+        self.number(
+            "SELECT (SELECT count(*) FROM awa.queue_ring_slots WHERE state NOT IN ('free', 'open'))
+                  + (SELECT count(*) FROM awa.claim_ring_slots WHERE state NOT IN ('free', 'open'))
+                  + (SELECT count(*) FROM awa.lease_ring_slots WHERE state NOT IN ('free', 'open'))",
+        )
+        .await
+    }
+}
+
+/// A store with jobs in every place: waiting in and outside the ring in an order that only the numbers tell, running as a
+/// claim and as a lease, deferred, dead, with a key. Returns the lease and the claim.
+async fn live_outside_the_rings(place: &Place) -> (ClaimedJob, ClaimedJob) {
+    let handed_back = AttemptEnd::Release { delay: Duration::ZERO };
+    let first = place.enqueue(&jobs(4)).await;
+    let claimed = place.claim(4).await;
+    // The first job comes back by a later transaction, behind jobs with larger ids.
+    place.end(&claimed[..1], AttemptEnd::Retry { delay: Duration::ZERO, error: error() }).await;
+    assert_eq!(place.store.promote(10).await.unwrap().jobs, 1);
+    place.end(&claimed[1..3], handed_back.clone()).await;
+    place.turn().await;
+    place.enqueue(&jobs(2)).await;
+    let again = place.claim(3).await;
+    let order: Vec<_> = again.iter().map(|job| job.receipt.job).collect();
+    assert_eq!(order, [first[1], first[2], first[0]]);
+    assert_eq!(again[0].receipt.claim_slot, Slot::LEASED);
+    place.end(&again[1..], handed_back).await;
+    let dead = place.enqueue(&[job().with_priority(Priority::new(1).unwrap())]).await;
+    let last = place.claim(1).await;
+    // Carried rows of its lane do not stand before a more urgent lane.
+    assert_eq!(last[0].receipt.job, dead[0]);
+    place.end(&last, AttemptEnd::Fail { error: error() }).await;
+    place.enqueue(&[job().with_run_at(RunAt::After(HOUR))]).await;
+    let key = UniqueBy::text("once").key_of(&job()).unwrap();
+    place.enqueue(&[job().with_unique(Unique::new(key))]).await;
+    assert_eq!(place.number("SELECT count(*) FROM awa.carried_entries").await, 2);
+    (again[0].clone(), claimed[3].clone())
+}
+
+/// What a store does with those jobs from then on: the lease is handed back and stands in front, then all is taken in order.
+async fn go_on(place: &Place, lease: &ClaimedJob, claim: &ClaimedJob) -> Vec<JobId> {
+    let handed_back = AttemptEnd::Release { delay: Duration::ZERO };
+    assert_eq!(place.end(std::slice::from_ref(lease), handed_back).await, [ClosureAnswer::Closed]);
+    assert_eq!(place.end(std::slice::from_ref(lease), AttemptEnd::Complete).await, [ClosureAnswer::Stale]);
+    assert_eq!(place.end(std::slice::from_ref(claim), AttemptEnd::Complete).await, [ClosureAnswer::Closed]);
+    let mut taken = Vec::new();
+    loop {
+        let jobs = place.claim(3).await;
+        if jobs.is_empty() {
+            return taken;
+        }
+        let answers = place.end(&jobs, AttemptEnd::Complete).await;
+        assert!(answers.iter().all(|answer| *answer == ClosureAnswer::Closed), "{answers:?}");
+        taken.extend(jobs.iter().map(|job| job.receipt.job));
+    }
+}
+
+#[tokio::test]
+async fn jobs_outside_the_rings_keep_their_order_and_leases_end_as_ever() {
+    let source = Place::used().await;
+    let (lease, claim) = live_outside_the_rings(&source).await;
+    let before = source.store.census().await.unwrap();
+    let target = source.carried().await;
+    // The rings of the dump are later than its pointers say.
+    target
+        .run("SELECT setval('awa.lease_ring_pointer', (last_value / 64 + 2) * 64 + 1) FROM awa.lease_ring_pointer")
+        .await;
+    assert_names_the_command(target.store.check_ready().await);
+    assert_eq!(target.worst().await, Severity::Critical);
+    let repaired = target.store.repair().await.unwrap();
+    assert_eq!(repaired.reopened, [RingKind::Lease, RingKind::Queue], "{repaired}");
+    assert_eq!(repaired.renumbered_jobs, 3, "two that were carried over and a lease: {repaired}");
+    target.store.check_ready().await.unwrap();
+    assert!(target.worst().await < Severity::Critical);
+    assert_eq!(target.store.census().await.unwrap(), before);
+    let future = "SELECT count(*) FROM (SELECT xid FROM awa.carried_entries UNION ALL SELECT xid FROM awa.leases) AS k
+                  WHERE k.xid >= pg_snapshot_xmin(pg_current_snapshot())";
+    assert_eq!(target.number(future).await, 0);
+    // A key is held as before.
+    let key = UniqueBy::text("once").key_of(&job()).unwrap();
+    let duplicate = target.store.enqueue(&[job().with_unique(Unique::new(key))]).await.unwrap();
+    assert!(matches!(duplicate[0], Enqueued::Duplicate(_)), "{duplicate:?}");
+
+    assert_eq!(go_on(&target, &lease, &claim).await, go_on(&source, &lease, &claim).await);
+    target.clock.advance(2 * HOUR);
+    target.store.promote(10).await.unwrap();
+    let deferred = target.claim(10).await;
+    assert_eq!(deferred.len(), 1);
+    target.end(&deferred, AttemptEnd::Complete).await;
+    target.reclaim_all().await;
+    assert_eq!(target.busy().await, 0, "everything drains");
+    assert_eq!(target.store.repair().await.unwrap().to_string(), "schema \"awa\": nothing to repair");
+}
+
+/// The rows of another cluster in a schema that was set up here: its functions know this cluster, its rows do not.
+#[tokio::test]
+async fn a_restore_of_data_alone_is_recognised_and_repaired() {
+    let source = Place::used().await;
+    let (lease, claim) = live_outside_the_rings(&source).await;
+    let before = source.store.census().await.unwrap();
+    let target = Place::empty(&source.clock).await;
+    target.store.prepare_schema().await.unwrap();
+    target
+        .run(
+            "DO $$ BEGIN EXECUTE (SELECT 'TRUNCATE ' || string_agg(c.oid::regclass::text, ', ') FROM pg_class AS c
+             WHERE c.relnamespace = 'awa'::regnamespace AND c.relkind = 'r'); END $$",
+        )
+        .await;
+    let (from, into) = (Arc::clone(&source.cluster), Arc::clone(&target.cluster));
+    let carry = move || {
+        let mut dump = Command::new(from.bin("pg_dump").unwrap());
+        let dump = dump.args(["--data-only", "--dbname"]).arg(from.url("postgres")).output().unwrap();
+        assert!(dump.status.success(), "{}", String::from_utf8_lossy(&dump.stderr));
+        into.psql("postgres", &String::from_utf8(dump.stdout).unwrap()).unwrap();
+    };
+    tokio::task::spawn_blocking(carry).await.unwrap();
+    assert_names_the_command(target.store.check_ready().await);
+    assert_eq!(target.worst().await, Severity::Critical);
+    // An upgrade on the way does not hide it.
+    target.run("DELETE FROM awa.objects").await;
+    target.store.prepare_schema().await.unwrap();
+    assert_names_the_command(target.store.check_ready().await);
+    let repaired = target.store.repair().await.unwrap();
+    assert!(repaired.was_carried && repaired.renumbered_jobs == 3, "{repaired}");
+    target.store.check_ready().await.unwrap();
+    assert_eq!(target.store.census().await.unwrap(), before);
+    assert_eq!(go_on(&target, &lease, &claim).await, go_on(&source, &lease, &claim).await);
 }

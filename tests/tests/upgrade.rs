@@ -1,13 +1,14 @@
 //! Schemas of before the rings: taken over when that is safe, refused with what helps when it is not.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use awa_core::ring::{RingKind, RotationPolicy};
 use awa_core::store::{BatchLimit, ClaimRequest, Consumer, Maintainer, Producer, RetentionPolicy};
 use awa_core::{InstanceId, JobId, JobKind, JsonText, NewJob, Nonce, QueueName, StoreErrorKind};
-use awa_pg::SchemaName;
 use awa_pg::cluster::{TestDatabase, TestServer};
-use awa_store_sqlx::{PreRing, SqlxStore};
+use awa_pg::{SchemaName, Sql};
+use awa_store_sqlx::{PreRing, RingSizes, SqlxStore};
 use awa_tests::postgres::FreshStore;
 
 /// The receipt tables of before the rings, in a schema that is given as an identifier.
@@ -187,4 +188,75 @@ async fn the_way_back_is_refused_with_the_rows_that_an_older_version_cannot_read
     assert_eq!(refused.kind(), StoreErrorKind::Refused);
     assert!(refused.to_string().contains("lease_claim_batches holds 1 rows"), "{refused}");
     assert!(refused.to_string().contains("docs/upgrade.md"), "{refused}");
+}
+
+/// Functions and views of the schema, each with its arguments.
+const OBJECTS: &str = "SELECT string_agg(o.name, E'\\n' ORDER BY o.name) FROM (
+    SELECT p.oid::regprocedure::text AS name FROM pg_proc AS p WHERE p.pronamespace = 'awa'::regnamespace
+    UNION ALL SELECT c.relname FROM pg_class AS c WHERE c.relnamespace = 'awa'::regnamespace AND c.relkind = 'v') AS o;";
+
+/// Functions of older versions: of the same names with other arguments, beside views that use them, and some that are gone.
+fn older_objects(sql: &Sql) -> String {
+    let of_file = |object: &awa_pg::sql::Object| {
+        let line = object.text.lines().find(|line| line.starts_with("CREATE OR REPLACE FUNCTION"))?;
+        Some(line.split("\"awa\".").nth(1)?.split('(').next()?.to_owned())
+    };
+    let mut script = String::new();
+    for object in sql.objects() {
+        if let Some(name) = of_file(object) {
+            let instance = object.instance_name();
+            write!(
+                script,
+                "CREATE FUNCTION awa.{name}(p_old point, p_other circle) RETURNS integer LANGUAGE sql IMMUTABLE AS 'SELECT 1';
+                 INSERT INTO awa.objects (name, hash) VALUES ('{instance}', 'older');"
+            )
+            .unwrap();
+        }
+    }
+    script.push_str(
+        "CREATE FUNCTION awa.of_no_file_any_more(integer) RETURNS integer LANGUAGE sql AS 'SELECT 1';
+         CREATE FUNCTION awa.of_no_file_any_more() RETURNS integer LANGUAGE sql AS 'SELECT 1';
+         CREATE FUNCTION awa.by_slot_2(integer) RETURNS integer LANGUAGE sql AS 'SELECT 1';
+         CREATE VIEW awa.view_of_no_file AS SELECT awa.is_passed(point '(1,2)', circle '((1,2),3)') AS x;
+         INSERT INTO awa.objects (name, hash) VALUES ('of_no_file_any_more', 'x'), ('by_slot_0 of slot 2', 'x'),
+             ('view_of_no_file', 'x');
+         CREATE FUNCTION awa.of_an_operator() RETURNS integer LANGUAGE sql AS 'SELECT 1';",
+    );
+    script
+}
+
+#[tokio::test]
+async fn an_upgrade_from_any_version_leaves_exactly_the_functions_of_this_one() {
+    let fresh = FreshStore::with_server_clock().await;
+    let expected = fresh.database.psql(OBJECTS).unwrap();
+    let sql = Sql::new(&SchemaName::default(), RingSizes::default());
+    for level in 1..=sql.migrations().len() {
+        let mut script = format!("CREATE SCHEMA awa; {};", sql.statement("install/bookkeeping").text);
+        for migration in &sql.migrations()[..level] {
+            let (version, title, hash) = (migration.version, migration.title, migration.hash);
+            script.push_str(&migration.text);
+            write!(
+                script,
+                ";\nINSERT INTO awa.migrations (version, title, hash) VALUES ({version}, '{title}', '{hash}');\n"
+            )
+            .unwrap();
+        }
+        script.push_str(&older_objects(&sql));
+        let database = database(&script);
+        let store = open(&database, "awa").await;
+        let prepared = store.prepare_schema().await.unwrap();
+        assert_eq!(prepared.migrations.len(), sql.migrations().len() - level);
+        store.check_ready().await.unwrap();
+        let left = database.psql(OBJECTS).unwrap();
+        let extra: Vec<_> = left.lines().filter(|line| !expected.lines().any(|known| known == *line)).collect();
+        assert_eq!(
+            extra,
+            ["awa.of_an_operator()"],
+            "after {level} migrations; what is nobody's in the books is left alone"
+        );
+        assert_eq!(left.lines().count(), expected.lines().count() + 1, "after {level} migrations");
+        assert_eq!(database.psql("SELECT count(*) FROM awa.objects WHERE hash IN ('x', 'older');").unwrap(), "0");
+        store.enqueue(&[job()]).await.unwrap();
+        assert_eq!(store.prepare_schema().await.unwrap().to_string(), "schema \"awa\" is up to date");
+    }
 }

@@ -44,6 +44,7 @@ async fn look(connection: &ConnectionArgs) -> Result<Report, Failure> {
     let options = DoctorOptions {
         queue_rotation: workers.queue_rotation,
         claim_rotation: workers.claim_rotation,
+        lease_rotation: workers.lease_rotation,
         retention: workers.retention,
         wakeup_patience: WAKEUP_PATIENCE,
     };

@@ -16,9 +16,11 @@ struct Answer {
     was_carried: bool,
     /// Waiting jobs that were appended again.
     moved_jobs: u64,
+    /// Jobs outside the rings whose places were numbered anew.
+    renumbered_jobs: u64,
     /// Finished jobs whose history was moved.
     moved_history: u64,
-    /// Rings with a new generation: `queue`, `claim`.
+    /// Rings with a new generation: `claim`, `lease`, `queue`.
     reopened: Vec<String>,
     /// Sequences that were raised.
     raised: Vec<&'static str>,
@@ -30,6 +32,7 @@ impl From<&Repaired> for Answer {
             schema: repaired.schema.clone(),
             was_carried: repaired.was_carried,
             moved_jobs: repaired.moved_jobs,
+            renumbered_jobs: repaired.renumbered_jobs,
             moved_history: repaired.moved_history,
             reopened: repaired.reopened.iter().map(RingKind::to_string).collect(),
             raised: repaired.raised.clone(),
@@ -39,6 +42,6 @@ impl From<&Repaired> for Answer {
 
 /// Repairs the schema.
 pub(super) async fn run(connection: &ConnectionArgs, format: Format) -> Result<(), Failure> {
-    let repaired = connection.connect_ready(2).await?.repair().await?;
+    let repaired = connection.connect().await?.repair().await?;
     format.answer(&Answer::from(&repaired), |_| repaired.to_string())
 }

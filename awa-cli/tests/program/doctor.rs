@@ -48,7 +48,7 @@ fn repair_says_what_it_did_and_lets_work_go_on() {
     assert!(refused.stderr.contains("run `awa repair`"), "{refused:?}");
     let repaired = awa.json(&["repair"]);
     let expected = json!({
-        "schema": "awa", "was_carried": true, "moved_jobs": 0, "moved_history": 0, "reopened": [], "raised": []
+        "schema": "awa", "was_carried": true, "moved_jobs": 0, "renumbered_jobs": 0, "moved_history": 0, "reopened": [], "raised": []
     });
     assert_eq!(repaired, expected);
     awa.run(enqueue).ok();
@@ -64,4 +64,17 @@ fn there_is_no_way_back() {
         refused.stderr.contains("there is no way back") && refused.stderr.contains("docs/upgrade.md"),
         "{refused:?}"
     );
+}
+
+#[test]
+fn a_ring_is_given_more_slots_and_never_fewer() {
+    let (awa, _database) = migrated();
+    let grow = |slots: &str| awa.run(["rings", "grow", "lease", "--slots", slots, "--json"]);
+    assert_eq!(grow("6").ok().json(), json!({"ring": "lease", "from": 4, "to": 6}));
+    assert_eq!(grow("6").ok().json(), json!({"ring": "lease", "from": 6, "to": 6}));
+    let refused = grow("5");
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.stderr.contains("cannot be made smaller"), "{refused:?}");
+    let said = awa.run(["rings", "grow", "claim", "--slots", "9"]).ok().stdout;
+    assert_eq!(said, "the claim ring has 9 slots, before 8\n");
 }

@@ -7,6 +7,7 @@ pub mod close;
 pub mod ends;
 pub mod enqueue;
 pub mod fencing;
+pub mod grow;
 pub mod leases;
 pub mod moves;
 pub mod operate;

@@ -186,6 +186,10 @@ pub struct WorkFacts {
     pub lane_hints: u64,
     /// The time since the rings were last looked at; `None`: never.
     pub rings_tick_age: Option<Duration>,
+    /// Jobs that wait outside the queue ring, because they alone kept a slot or were handed back.
+    pub carried: u64,
+    /// Open attempts outside the claim ring.
+    pub leases: u64,
 }
 
 /// A worker process.

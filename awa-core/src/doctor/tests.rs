@@ -224,10 +224,56 @@ fn work_that_nobody_does_is_told() {
     check(work(|work| work.lane_hints = 2), Severity::Notice, "lanes", "2 hints");
     check(work(|work| work.rings_tick_age = None), Severity::Notice, "maintenance", "no worker has ever run it");
     check(work(|work| work.rings_tick_age = Some(6 * MINUTE)), Severity::Warning, "maintenance", "360 s ago");
+    check(work(|work| work.carried = 10_001), Severity::Notice, "carried jobs", "10001 wait outside the queue ring");
+    check(work(|work| work.leases = 10_001), Severity::Notice, "leases", "10001 attempts run outside the claim ring");
     let silent = InstanceFacts { silent_for: MINUTE, is_retired: false };
     check(|facts| facts.instances = vec![silent], Severity::Notice, "worker processes", "1 fell silent");
     let alive = InstanceFacts { silent_for: Duration::ZERO, is_retired: false };
     assert_eq!(examine(&Facts { instances: vec![silent, alive], ..healthy() }).severity, Severity::Ok);
+}
+
+/// Programs read the objects and the keys of a report; what stands in `what` and `action` is for people.
+#[test]
+fn the_json_of_a_report_has_stable_keys_and_objects() {
+    let mut facts = healthy();
+    let of = |ring_kind| RingFacts { ring: ring_kind, ..ring(&[SlotState::Open, SlotState::Sealed], at(1, 0)) };
+    facts.rings = RingKind::ALL.into_iter().map(of).collect();
+    for ring in &mut facts.rings {
+        ring.slots[1].decision = Some(PruneDecision::Keep(KeepReason::OpenClaims(1)));
+    }
+    let json = serde_json::to_value(examine(&facts)).unwrap();
+    let keys = |value: &serde_json::Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    assert_eq!(keys(&json), ["findings", "severity"]);
+    let findings = json["findings"].as_array().unwrap();
+    assert!(findings.iter().all(|finding| keys(finding) == ["action", "object", "severity", "what"]), "{json}");
+    let objects: Vec<_> = findings.iter().map(|finding| finding["object"].as_str().unwrap()).collect();
+    let expected = [
+        "schema",
+        "cluster",
+        "queue ring",
+        "queue ring slot 1",
+        "claim ring",
+        "claim ring slot 1",
+        "lease ring",
+        "lease ring slot 1",
+        "oldest transaction",
+        "prepared transactions",
+        "replication slots",
+        "dead rows",
+        "sequences",
+        "wake-ups",
+        "dead-letter queue",
+        "deferred jobs",
+        "lanes",
+        "carried jobs",
+        "leases",
+        "maintenance",
+        "worker processes",
+    ];
+    assert_eq!(objects, expected);
+    for severity in [Severity::Ok, Severity::Notice, Severity::Warning, Severity::Critical] {
+        assert_eq!(serde_json::to_value(severity).unwrap(), severity.to_string());
+    }
 }
 
 #[test]

@@ -15,6 +15,8 @@ const LATE_PROMOTION: Duration = Duration::from_mins(1);
 const LATE_TICK: Duration = Duration::from_mins(5);
 /// More dead jobs than this are a fault of the application rather than an accident.
 const MANY_DEAD_JOBS: u64 = 1_000;
+/// So many rows outside the rings are in the order of a few slots' worth.
+const MANY_OUTSIDE: u64 = 10_000;
 /// More hints than this mean that nobody folds them.
 const MANY_HINTS: u64 = 1_000;
 
@@ -71,6 +73,18 @@ pub(super) fn examine(work: &WorkFacts, findings: &mut Vec<Finding>) {
             Finding::new(Severity::Warning, "lanes", what, "start a worker")
         }
     });
+    findings.push(outside(
+        "carried jobs",
+        work.carried,
+        "wait outside the queue ring",
+        "start workers for their queues",
+    ));
+    findings.push(outside(
+        "leases",
+        work.leases,
+        "attempts run outside the claim ring",
+        "see why so many run for so long",
+    ));
     findings.push(match work.rings_tick_age {
         None => Finding::new(Severity::Notice, "maintenance", "no worker has ever run it", "start a worker"),
         Some(age) if age < LATE_TICK => Finding::ok("maintenance", format!("last ran {} s ago", age.as_secs())),
@@ -79,6 +93,14 @@ pub(super) fn examine(work: &WorkFacts, findings: &mut Vec<Finding>) {
             Finding::new(Severity::Warning, "maintenance", what, "start a worker")
         }
     });
+}
+
+/// What is outside the rings is deleted row by row, and meant for little.
+fn outside(object: &str, count: u64, what: &str, action: &str) -> Finding {
+    if count <= MANY_OUTSIDE {
+        return Finding::ok(object, format!("{count} {what}"));
+    }
+    Finding::new(Severity::Notice, object, format!("{count} {what}, which costs vacuum"), action)
 }
 
 /// Judges who is there to work.

@@ -12,8 +12,10 @@ use crate::prune::{
     ClaimFacts, KeepReason, LeaseFacts, Phase, PruneDecision, PruneFacts, QueueFacts, Retention, SlotFacts,
     SlotHistory, decide,
 };
-use crate::ring::{DrainDecision, DrainFacts, RingKind, RotateDecision, RotationPolicy, SlotState, drain, rotate};
-use crate::store::{Drained, Promoted, PruneReport, RetentionPolicy, Rotated, Task};
+use crate::ring::{
+    DrainDecision, DrainFacts, RingKind, RotateDecision, RotationPolicy, SlotState, drain, grow, rotate,
+};
+use crate::store::{Drained, Grown, Promoted, PruneReport, RetentionPolicy, Rotated, Task};
 use crate::time::Timestamp;
 
 /// How long a silent process that holds nothing is remembered.
@@ -58,6 +60,25 @@ impl Model {
             RingKind::Claim => turn(&mut self.claim_ring, policy, now),
             RingKind::Lease => turn(&mut self.lease_ring, policy, now),
         }
+    }
+
+    /// Gives a ring more slots. See [`Operator::grow_ring`](crate::store::Operator::grow_ring).
+    pub fn grow_ring(&mut self, ring: RingKind, slots: u8, now: Timestamp) -> Grown {
+        let from = match ring {
+            RingKind::Queue => self.queue_ring.len(),
+            RingKind::Claim => self.claim_ring.len(),
+            RingKind::Lease => self.lease_ring.len(),
+        };
+        let added = match grow(from, slots) {
+            Ok(added) => added,
+            Err(refusal) => return Grown::Refused(refusal),
+        };
+        match ring {
+            RingKind::Queue => self.queue_ring.grow(added, now),
+            RingKind::Claim => self.claim_ring.grow(added, now),
+            RingKind::Lease => self.lease_ring.grow(added, now),
+        }
+        Grown::Done { from, to: slots }
     }
 
     /// Marks sealed slots of the queue ring whose rows have all been passed.

@@ -1,5 +1,7 @@
 //! A ring of slots with their content.
 
+use std::ops::Range;
+
 use crate::id::{Generation, Slot};
 use crate::ring::{OpenSlotFacts, Pointer, RingKind, RingView, SlotState, SlotView};
 use crate::time::Timestamp;
@@ -28,17 +30,26 @@ struct RingSlot<C> {
     content: C,
 }
 
+impl<C: Content> RingSlot<C> {
+    fn free(now: Timestamp) -> Self {
+        Self { generation: Generation(0), state: SlotState::Free, opened_at: now, content: C::default() }
+    }
+}
+
 impl<C: Content> Ring<C> {
     /// A ring whose first slot is open as generation 1.
     pub(super) fn new(kind: RingKind, slots: u8, now: Timestamp) -> Self {
         assert!((2..=Pointer::SLOTS).contains(&slots), "a {kind} ring has 2 to {} slots, not {slots}", Pointer::SLOTS);
-        let free =
-            || RingSlot { generation: Generation(0), state: SlotState::Free, opened_at: now, content: C::default() };
-        let mut slots: Vec<_> = (0..slots).map(|_| free()).collect();
+        let mut slots: Vec<_> = (0..slots).map(|_| RingSlot::free(now)).collect();
         let pointer = Pointer::new(Generation(1), Slot(0));
         slots[0].state = SlotState::Open;
         slots[0].generation = pointer.generation;
         Self { kind, slots, pointer }
+    }
+
+    /// Adds free slots.
+    pub(super) fn grow(&mut self, slots: Range<u8>, now: Timestamp) {
+        self.slots.extend(slots.map(|_| RingSlot::free(now)));
     }
 
     pub(super) fn len(&self) -> u8 {

@@ -194,3 +194,21 @@ pub trait Maintainer: Send + Sync {
     /// Makes sure that the lanes of `queue` exist, so that its first job is found at once. Idempotent.
     async fn open_queue(&self, queue: &QueueName) -> Result<(), StoreError>;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_task_is_on_the_list_once() {
+        // A new one has to be put here to compile.
+        let next = |task: &Task| match task {
+            Task::Promote => Some(Task::Rescue),
+            Task::Rescue => Some(Task::Rings),
+            Task::Rings => Some(Task::Tidy),
+            Task::Tidy => None,
+        };
+        let tasks: Vec<_> = std::iter::successors(Some(Task::Promote), next).collect();
+        assert_eq!(tasks, Task::ALL);
+    }
+}

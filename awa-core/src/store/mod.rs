@@ -5,7 +5,7 @@
 //! | [`Producer`] | application | enqueue |
 //! | [`Consumer`] | worker | claim, close, proof of life |
 //! | [`Maintainer`] | maintenance ticks | promote, rescue, rotate, drain, prune |
-//! | [`Operator`] | people and dashboards | get, list, count, cancel, retry, pause |
+//! | [`Operator`] | people and dashboards | get, list, count, cancel, retry, pause, grow a ring |
 //! | [`Wakeups`] | dispatcher | wait for a hint that work exists (optional) |
 //!
 //! All are object-safe: a program picks its store at run time and passes `Arc<dyn Store>`. No method has a default
@@ -47,7 +47,7 @@ pub use maintainer::{
     Rotated, Task, Unpinned,
 };
 pub use move_to::MoveTo;
-pub use operator::{Acted, CensusCount, DeferredReason, JobFilter, JobView, Operator, QueueView, Refusal};
+pub use operator::{Acted, CensusCount, DeferredReason, Grown, JobFilter, JobView, Operator, QueueView, Refusal};
 pub use producer::Producer;
 pub use purge::{PurgeScope, Purged};
 pub use wakeups::{SleepTicket, Wakeups};

@@ -8,6 +8,7 @@ use crate::job::{MaxAttempts, Priority};
 use crate::json::JsonText;
 use crate::name::{JobKind, QueueName};
 use crate::queue::QueueSettings;
+use crate::ring::{GrowRefusal, RingKind};
 use crate::state::JobState;
 use crate::store::{MoveTo, PurgeScope, Purged};
 use crate::time::Timestamp;
@@ -166,6 +167,21 @@ pub enum Acted {
     Refused(Refusal),
 }
 
+/// What became of a wish for a larger ring.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Grown {
+    /// The ring has the size that was asked for.
+    Done {
+        /// The slots that it had.
+        from: u8,
+        /// The slots that it has.
+        to: u8,
+    },
+    /// Nothing was changed.
+    Refused(GrowRefusal),
+}
+
 /// Looks at jobs and intervenes.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
@@ -219,4 +235,8 @@ pub trait Operator: Send + Sync {
     /// in input order (C8). A job that has not ended is refused ([`Refusal::WrongState`]): cancel it first. What finished
     /// jobs occupy is given back with the rest of their history.
     async fn delete(&self, jobs: &[JobId]) -> Result<Vec<Acted>, StoreError>;
+
+    /// Gives a ring more slots while everybody goes on working, also in transactions that are open (C10). Slot by slot: when
+    /// it is cut off, the ring has some of them and is sound. The answer is the same when it has that many already.
+    async fn grow_ring(&self, ring: RingKind, slots: u8) -> Result<Grown, StoreError>;
 }

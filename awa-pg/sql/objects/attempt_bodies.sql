@@ -16,6 +16,7 @@ BEGIN
             c.args, c.metadata, c.last_error
         FROM /*schema*/awa.attempt_bodies_0/*slot*/(p_tags, p_lanes, p_seqs, p_indexes) AS c;
     -- end each
+    ELSE PERFORM /*schema*/awa.refuse_unknown_slot('queue', p_ready_slot, true);
     END CASE;
 END
 $awa$;

@@ -5,5 +5,7 @@
 -- Caller: close_receipts_0, open_claims, rescue, prune proofs.
 CREATE OR REPLACE FUNCTION /*schema*/awa.batch_receipts(p_batch bigint, p_members smallint) RETURNS int8multirange
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $awa$
-    SELECT int8multirange(int8range((p_batch << 10) + 1, (p_batch << 10) + p_members + 1))
+    SELECT pg_catalog.int8multirange(pg_catalog.int8range(
+        (p_batch OPERATOR(pg_catalog.<<) 10) OPERATOR(pg_catalog.+) 1,
+        (p_batch OPERATOR(pg_catalog.<<) 10) OPERATOR(pg_catalog.+) p_members OPERATOR(pg_catalog.+) 1))
 $awa$;

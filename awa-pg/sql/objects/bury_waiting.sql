@@ -20,6 +20,7 @@ BEGIN
         -- each queue slot:
         WHEN 0/*slot*/ THEN v_buried := /*schema*/awa.bury_waiting_0/*slot*/(p_job, p_reason, p_now);
         -- end each
+        ELSE PERFORM /*schema*/awa.refuse_unknown_slot('queue', v_slot.slot, true);
         END CASE;
         IF v_buried THEN
             RETURN true;

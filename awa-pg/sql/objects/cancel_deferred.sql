@@ -12,7 +12,9 @@ BEGIN
     IF NOT FOUND THEN
         RETURN NULL;
     END IF;
-    SELECT d.* INTO v_job FROM /*schema*/awa.deferred_jobs AS d WHERE d.job_id = p_job FOR UPDATE SKIP LOCKED;
+    SELECT d.job_id, d.run_lease, d.created_at, d.priority, d.shard, d.attempt, d.max_attempts, d.queue, d.kind, d.args,
+           d.metadata
+    INTO v_job FROM /*schema*/awa.deferred_jobs AS d WHERE d.job_id = p_job FOR UPDATE SKIP LOCKED;
     IF NOT FOUND THEN
         RETURN 'contended';
     END IF;

@@ -16,6 +16,7 @@ BEGIN
         -- each queue slot:
         WHEN 0/*slot*/ THEN LOCK TABLE /*schema*/awa.ready_tombstones_0/*slot*/ IN SHARE MODE NOWAIT;
         -- end each
+        ELSE PERFORM /*schema*/awa.refuse_unknown_slot('queue', p_slot, true);
         END CASE;
     EXCEPTION WHEN lock_not_available THEN
         RETURN -1;
@@ -30,6 +31,7 @@ BEGIN
         WHEN 0/*slot*/ THEN
             v_moved := v_moved + /*schema*/awa.carry_lane_0/*slot*/(v_lane, /*schema*/awa.own_snapshot());
         -- end each
+        ELSE PERFORM /*schema*/awa.refuse_unknown_slot('queue', p_slot, true);
         END CASE;
     END LOOP;
     RETURN CASE WHEN v_moved > p_limit THEN -1 ELSE v_moved END;

@@ -88,6 +88,7 @@ BEGIN
                 SELECT p.head, p.last_batch INTO v_head, v_last
                 FROM /*schema*/awa.peek_lane_0/*slot*/(v_lane.lane_id, v_snapshot) AS p;
             -- end each
+            ELSE PERFORM /*schema*/awa.refuse_unknown_slot('queue', v_slot.slot, true);
             END CASE;
             IF v_head IS NOT NULL THEN
                 v_lanes := v_lanes || v_lane.lane_id;
@@ -121,7 +122,9 @@ BEGIN
             CONTINUE WHEN NOT FOUND;
             -- Again under the lock, whatever the peek has seen: rows may have been moved out of the ring meanwhile.
             IF v_carries OR pg_relation_size('/*schema*/awa.carried_entries') > 0 THEN
-                SELECT c.* INTO v_claim
+                SELECT c.members, c.bytes, c.batch_id, c.job_ids, c.run_leases, c.attempts, c.max_attempts, c.created_ats,
+                       c.kinds, c.args, c.metadata, c.is_full
+                INTO v_claim
                 FROM /*schema*/awa.claim_carried(v_work.lane, v_left, v_bytes, p_instance, p_nonce, v_now,
                     v_now + p_deadline_us * interval '1 microsecond') AS c;
                 IF v_claim.members > 0 THEN
@@ -160,9 +163,12 @@ BEGIN
                 CASE v_ready
                 -- each queue slot:
                 WHEN 0/*slot*/ THEN
-                    SELECT c.* INTO v_claim
+                    SELECT c.members, c.seq, c.bytes, c.batch_id, c.job_ids, c.run_leases, c.attempts, c.max_attempts, c.created_ats,
+                           c.kinds, c.args, c.metadata, c.is_full
+                    INTO v_claim
                     FROM /*schema*/awa.claim_lane_0/*slot*/(v_work.lane, v_snapshot, v_left, v_bytes) AS c;
                 -- end each
+                ELSE PERFORM /*schema*/awa.refuse_unknown_slot('queue', v_ready, true);
                 END CASE;
                 CONTINUE WHEN v_claim.members = 0;
                 IF v_entered IS NULL THEN
@@ -177,6 +183,7 @@ BEGIN
                     PERFORM /*schema*/awa.record_claim_in_0/*slot*/(v_claim.batch_id, v_work.lane, v_claim.seq, v_ready,
                         v_claim.members, p_instance, p_nonce, v_now, deadline_at);
                 -- end each
+                ELSE PERFORM /*schema*/awa.refuse_unknown_slot('claim', v_entered, true);
                 END CASE;
                 batch_id := v_claim.batch_id;
                 priority := v_lane.priority;

@@ -43,7 +43,8 @@ BEGIN
                array_agg(e.max_attempts) AS max_attempts, array_agg(e.created_at) AS created_ats,
                array_agg(e.kind) AS kinds, array_agg(e.args) AS args, array_agg(e.metadata) AS metadata
         INTO v_part
-        FROM (SELECT t.*, sum(t.length) OVER up_to AS args_total,
+        FROM (SELECT t.xid, t.job_id, t.run_lease, t.attempt, t.max_attempts, t.created_at, t.kind, t.args, t.metadata,
+                     t.length, t.more_length, sum(t.length) OVER up_to AS args_total,
                      sum(t.length + t.more_length) OVER up_to AS total
               FROM (SELECT r.xid, r.job_id, r.run_lease, r.attempt, r.max_attempts, r.created_at, r.kind, r.args, r.metadata,
                            octet_length(r.args::text) AS length, coalesce(octet_length(r.metadata::text), 0) AS more_length

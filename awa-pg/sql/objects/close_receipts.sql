@@ -16,7 +16,8 @@ BEGIN
         INTO batches, closed, lanes, ready_slots, seqs, are_whole, claimed_ats
         FROM /*schema*/awa.close_receipts_0/*slot*/(p_outcome, p_batches, p_nonces, p_receipts) AS c;
     -- end each
-    ELSE NULL; -- no such slot: such a claim was never issued
+    -- A slot that never was: such a claim was never issued, and closes nothing.
+    ELSE PERFORM /*schema*/awa.refuse_unknown_slot('claim', p_claim_slot, false);
     END CASE;
 END
 $awa$;

@@ -47,6 +47,7 @@ BEGIN
                 PERFORM /*schema*/awa.record_completions_in_0/*slot*/(
                     v_group.lanes, v_group.seqs, v_group.receipts, v_group.are_whole, v_now);
             -- end each
+            ELSE PERFORM /*schema*/awa.refuse_unknown_slot('queue', v_group.ready_slot, true);
             END CASE;
         END LOOP;
         FOR v_group IN

@@ -16,6 +16,7 @@ BEGIN
         -- each claim slot:
         WHEN 0/*slot*/ THEN LOCK TABLE /*schema*/awa.lease_claim_batches_0/*slot*/ IN ROW EXCLUSIVE MODE;
         -- end each
+        ELSE PERFORM /*schema*/awa.refuse_unknown_slot('claim', (v_pointer & 63)::smallint, true);
         END CASE;
         SELECT last_value INTO v_again FROM /*schema*/awa.claim_ring_pointer;
         IF v_again = v_pointer THEN

@@ -16,6 +16,7 @@ BEGIN
         -- each queue slot:
         WHEN 0/*slot*/ THEN LOCK TABLE /*schema*/awa.done_entries_0/*slot*/ IN ROW EXCLUSIVE MODE;
         -- end each
+        ELSE PERFORM /*schema*/awa.refuse_unknown_slot('queue', (v_pointer & 63)::smallint, true);
         END CASE;
         SELECT last_value INTO v_again FROM /*schema*/awa.queue_ring_pointer;
         IF v_again = v_pointer THEN

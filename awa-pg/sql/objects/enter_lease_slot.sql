@@ -16,6 +16,7 @@ BEGIN
         -- each lease slot:
         WHEN 0/*slot*/ THEN LOCK TABLE /*schema*/awa.leases_0/*slot*/ IN ROW EXCLUSIVE MODE;
         -- end each
+        ELSE PERFORM /*schema*/awa.refuse_unknown_slot('lease', (v_pointer & 63)::smallint, true);
         END CASE;
         SELECT last_value INTO v_again FROM /*schema*/awa.lease_ring_pointer;
         IF v_again = v_pointer THEN

@@ -5,7 +5,7 @@
 --   remembered in a transaction-local setting that names the transaction, and that a rolled-back savepoint takes with
 --   it together with the lock.
 -- Locks: ROW EXCLUSIVE on one child of ready_entries.
--- Caller: enqueue_jobs, promote_due, retry_jobs.
+-- Caller: enqueue_jobs, append_again.
 CREATE OR REPLACE FUNCTION /*schema*/awa.enter_ready_slot() RETURNS smallint
 LANGUAGE plpgsql VOLATILE AS $awa$
 DECLARE
@@ -24,8 +24,10 @@ BEGIN
         -- each queue slot:
         WHEN 0/*slot*/ THEN LOCK TABLE /*schema*/awa.ready_entries_0/*slot*/ IN ROW EXCLUSIVE MODE;
         -- end each
-        ELSE RAISE EXCEPTION 'the open slot % is not a slot of the queue ring', v_slot
-            USING ERRCODE = 'AW002', HINT = 'the setting ' || v_setting || ' or queue_ring_pointer was changed by hand';
+        ELSE
+            PERFORM /*schema*/awa.refuse_unknown_slot('queue', v_slot, false);
+            RAISE EXCEPTION 'the open slot % is not a slot of the queue ring', v_slot
+                USING ERRCODE = 'AW002', HINT = 'the setting ' || v_setting || ' or queue_ring_pointer was changed by hand';
         END CASE;
         IF v_is_held THEN
             RETURN v_slot;

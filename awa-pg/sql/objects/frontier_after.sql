@@ -3,7 +3,7 @@
 --   (stop_xid, stop_job), or NULLs when the claim took everything that the snapshot sees.
 -- Returns: the frontier after. It is monotone: an older snapshot cannot move it back.
 -- Locks: none.
--- Caller: claim_lane, pass_tombstones.
+-- Caller: claim_lane_0, carry_lane_0.
 -- depends on: snapshot_of, xid_next
 CREATE OR REPLACE FUNCTION /*schema*/awa.frontier_after(
     p_seen pg_snapshot, p_part_xids xid8[], p_part_jobs bigint[], p_snapshot pg_snapshot,

@@ -3,7 +3,7 @@
 --   row.
 -- Returns: true when the row was taken, or skipped under a tombstone.
 -- Locks: none.
--- Caller: the view jobs, unpassed_rows, passing_0.
+-- Caller: the views jobs and waiting_rows, passing_0, bury_waiting_0.
 CREATE OR REPLACE FUNCTION /*schema*/awa.is_passed(
     p_seen pg_snapshot, p_part_xids xid8[], p_part_jobs bigint[], p_xid xid8, p_job bigint)
 RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $awa$

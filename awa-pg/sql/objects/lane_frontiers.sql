@@ -3,7 +3,7 @@
 -- Parameters: none.
 -- Returns: a row per lane and slot that a claim has looked at.
 -- Locks: ACCESS SHARE on ready_claim_attempt_batches.
--- Caller: the view jobs, unpassed_rows.
+-- Caller: the views jobs and waiting_rows.
 CREATE OR REPLACE VIEW /*schema*/awa.lane_frontiers AS
 SELECT DISTINCT ON (b.ready_slot, b.lane_id)
        b.ready_slot, b.lane_id, b.seq, b.seen, b.part_xids, b.part_jobs

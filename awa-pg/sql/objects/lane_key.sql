@@ -4,8 +4,9 @@
 -- Parameters: lane.
 -- Returns: the key.
 -- Locks: none.
--- Caller: claim_jobs, cancel_jobs, pass_tombstones.
+-- Caller: claim_jobs, cancel_in_ring, cancel_carried, carry_slot, pass_tombstones_0.
 CREATE OR REPLACE FUNCTION /*schema*/awa.lane_key(p_lane bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $awa$
-    SELECT p_lane # hashtextextended('awa lane of ' || '/*schema*/awa', 0)
+    SELECT p_lane OPERATOR(pg_catalog.#)
+        pg_catalog.hashtextextended('awa lane of ' OPERATOR(pg_catalog.||) '/*schema*/awa', 0)
 $awa$;

@@ -13,6 +13,7 @@ BEGIN
         SELECT p.seq, p.batch_id, p.member INTO seq, batch_id, member
         FROM /*schema*/awa.passing_0/*slot*/(p_lane, p_xid, p_job) AS p;
     -- end each
+    ELSE PERFORM /*schema*/awa.refuse_unknown_slot('queue', p_ready_slot, true);
     END CASE;
 END
 $awa$;

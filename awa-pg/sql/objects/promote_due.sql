@@ -23,7 +23,8 @@ BEGIN
                         FROM /*schema*/awa.deferred_jobs AS h WHERE h.run_at <= v_now
                         ORDER BY h.run_at, h.job_id LIMIT p_limit FOR UPDATE SKIP LOCKED) AS f) AS g
             WHERE g.before < 67108864))
-        RETURNING d.*)
+        RETURNING d.job_id, d.run_at, d.kind, d.args, d.max_attempts, d.metadata, d.created_at, d.attempt, d.run_lease,
+            d.last_error, d.queue, d.priority, d.shard)
     SELECT count(*)::integer AS jobs,
            sum(octet_length(d.args::text) + coalesce(octet_length(d.metadata::text), 0)
                + coalesce(octet_length(d.last_error), 0)) AS bytes, array_agg(d.job_id ORDER BY d.run_at, d.job_id) AS job_ids,

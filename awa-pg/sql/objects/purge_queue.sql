@@ -52,6 +52,7 @@ BEGIN
             -- each queue slot:
             WHEN 0/*slot*/ THEN v_part := /*schema*/awa.purge_lane_0/*slot*/(v_lane, v_snapshot);
             -- end each
+            ELSE PERFORM /*schema*/awa.refuse_unknown_slot('queue', v_slot, true);
             END CASE;
             IF v_part < 0 THEN
                 contended := true;

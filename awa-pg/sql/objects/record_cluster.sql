@@ -2,7 +2,7 @@
 --   table to know it. A dump carries the body along, and thereby tells a restored schema from one that never moved.
 -- Parameters: none.
 -- Returns: nothing.
--- Locks: those of replacing a function.
+-- Locks: those of replacing a function; the row of installation.
 -- Caller: home_cluster at installation, repair.
 CREATE OR REPLACE FUNCTION /*schema*/awa.record_cluster() RETURNS void
 LANGUAGE plpgsql VOLATILE
@@ -12,5 +12,7 @@ BEGIN
         'CREATE OR REPLACE FUNCTION /*schema*/awa.home_cluster() RETURNS bigint '
         'LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $cluster$ SELECT %L::bigint $cluster$',
         (pg_catalog.pg_control_system()).system_identifier);
+    -- A restore of data alone carries this along.
+    UPDATE /*schema*/awa.installation SET cluster = (pg_catalog.pg_control_system()).system_identifier;
 END
 $awa$;

@@ -12,6 +12,7 @@ BEGIN
     -- each queue slot:
     WHEN 0/*slot*/ THEN RETURN /*schema*/awa.recorded_claims_0/*slot*/();
     -- end each
+    ELSE PERFORM /*schema*/awa.refuse_unknown_slot('queue', p_slot, true);
     END CASE;
 END
 $awa$;

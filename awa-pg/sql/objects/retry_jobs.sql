@@ -24,7 +24,9 @@ BEGIN
         IF v_key IS NOT NULL THEN
             answer := v_key;
         ELSIF answer IN ('dead', 'failed', 'deferred') THEN
-            SELECT j.* INTO v_job FROM /*schema*/awa.take_held_job(p_jobs[v_index]) AS j;
+            SELECT j.job_id, j.run_lease, j.created_at, j.priority, j.shard, j.attempt, j.max_attempts, j.queue, j.kind,
+                   j.args, j.metadata, j.last_error
+            INTO v_job FROM /*schema*/awa.take_held_job(p_jobs[v_index]) AS j;
             IF v_job.job_id IS NULL THEN
                 answer := 'contended';
             ELSE

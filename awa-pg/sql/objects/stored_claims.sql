@@ -15,6 +15,7 @@ BEGIN
         RETURN (SELECT count(*) FROM /*schema*/awa.lease_claim_batches_0/*slot*/)
              + (SELECT count(*) FROM /*schema*/awa.lease_claims_0/*slot*/);
     -- end each
+    ELSE PERFORM /*schema*/awa.refuse_unknown_slot('claim', p_slot, true);
     END CASE;
 END
 $awa$;

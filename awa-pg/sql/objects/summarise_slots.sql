@@ -22,6 +22,7 @@ BEGIN
                 v_total := v_total + /*schema*/awa.summarise_index('/*schema*/awa.receipt_completion_batches_0/*slot*/',
                     '/*schema*/awa.receipt_completion_batches_attempt_0/*slot*/', 16, v_slot.is_drained);
             -- end each
+            ELSE PERFORM /*schema*/awa.refuse_unknown_slot('queue', v_slot.slot, true);
             END CASE;
         EXCEPTION WHEN lock_not_available THEN
             NULL;

@@ -31,6 +31,7 @@ BEGIN
             TRUNCATE /*schema*/awa.lease_claim_closures_0/*slot*/;
         END IF;
     -- end each
+    ELSE PERFORM /*schema*/awa.refuse_unknown_slot('claim', p_slot, true);
     END CASE;
 END
 $awa$;

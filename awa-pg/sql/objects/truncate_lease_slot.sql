@@ -15,6 +15,7 @@ BEGIN
             TRUNCATE /*schema*/awa.leases_0/*slot*/;
         END IF;
     -- end each
+    ELSE PERFORM /*schema*/awa.refuse_unknown_slot('lease', p_slot, true);
     END CASE;
 END
 $awa$;

@@ -33,6 +33,7 @@ BEGIN
             TRUNCATE /*schema*/awa.receipt_completion_tombstones_0/*slot*/;
         END IF;
     -- end each
+    ELSE PERFORM /*schema*/awa.refuse_unknown_slot('queue', p_slot, true);
     END CASE;
     UPDATE /*schema*/awa.queue_ring_slots SET state = 'free' WHERE slot = p_slot;
 END

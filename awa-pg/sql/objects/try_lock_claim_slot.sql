@@ -14,6 +14,7 @@ BEGIN
             /*schema*/awa.lease_claim_closure_batches_0/*slot*/, /*schema*/awa.lease_claim_closures_0/*slot*/
             IN ACCESS EXCLUSIVE MODE NOWAIT;
     -- end each
+    ELSE PERFORM /*schema*/awa.refuse_unknown_slot('claim', p_slot, true);
     END CASE;
     RETURN true;
 EXCEPTION WHEN lock_not_available THEN

@@ -10,6 +10,7 @@ BEGIN
     -- each lease slot:
     WHEN 0/*slot*/ THEN LOCK TABLE /*schema*/awa.leases_0/*slot*/ IN ACCESS EXCLUSIVE MODE NOWAIT;
     -- end each
+    ELSE PERFORM /*schema*/awa.refuse_unknown_slot('lease', p_slot, true);
     END CASE;
     RETURN true;
 EXCEPTION WHEN lock_not_available THEN

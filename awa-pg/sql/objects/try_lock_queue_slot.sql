@@ -20,6 +20,7 @@ BEGIN
             LOCK TABLE /*schema*/awa.ready_entries_0/*slot*/ IN SHARE MODE NOWAIT;
         END IF;
     -- end each
+    ELSE PERFORM /*schema*/awa.refuse_unknown_slot('queue', p_slot, true);
     END CASE;
     RETURN true;
 EXCEPTION WHEN lock_not_available THEN

@@ -16,6 +16,7 @@ BEGIN
     -- each queue slot:
     WHEN 0/*slot*/ THEN RETURN /*schema*/awa.unpassed_lanes_0/*slot*/(v_snapshot);
     -- end each
+    ELSE PERFORM /*schema*/awa.refuse_unknown_slot('queue', p_slot, true);
     END CASE;
 END
 $awa$;

@@ -15,6 +15,7 @@ BEGIN
     WHEN 0/*slot*/ THEN
         RETURN QUERY SELECT w.lane_id, w.waiting FROM /*schema*/awa.waiting_lanes_0/*slot*/(v_snapshot, p_limit) AS w;
     -- end each
+    ELSE PERFORM /*schema*/awa.refuse_unknown_slot('queue', p_slot, true);
     END CASE;
 END
 $awa$;

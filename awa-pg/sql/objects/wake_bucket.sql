@@ -6,5 +6,5 @@
 -- Caller: wake, the listeners of the drivers.
 CREATE OR REPLACE FUNCTION /*schema*/awa.wake_bucket(p_queue text) RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $awa$
-    SELECT (hashtextextended(p_queue, 0) & 63)::integer
+    SELECT (pg_catalog.hashtextextended(p_queue, 0) OPERATOR(pg_catalog.&) 63)::integer
 $awa$;

@@ -5,5 +5,6 @@
 -- Caller: wake, the listeners of the drivers.
 CREATE OR REPLACE FUNCTION /*schema*/awa.wake_key(p_bucket integer) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $awa$
-    SELECT (hashtextextended('awa wake-up of ' || '/*schema*/awa', 0) & ~63::bigint) | p_bucket
+    SELECT (pg_catalog.hashtextextended('awa wake-up of ' OPERATOR(pg_catalog.||) '/*schema*/awa', 0)
+            OPERATOR(pg_catalog.&) (-64)::bigint) OPERATOR(pg_catalog.|) p_bucket::bigint
 $awa$;

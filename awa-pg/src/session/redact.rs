@@ -1,7 +1,7 @@
 //! Texts without passwords, for whatever a driver may put into its messages.
 
 /// The text with every password of a URL or of a `password=` setting replaced by stars.
-pub(super) fn without_passwords(text: &str) -> String {
+pub fn without_passwords(text: &str) -> String {
     hide_settings(&hide_urls(text))
 }
 

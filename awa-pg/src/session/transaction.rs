@@ -47,7 +47,7 @@ impl TransactionLimits {
 
 /// A transaction on a session.
 ///
-/// Dropped without [`Self::commit`], [`Self::rollback`] or [`Self::finish`], for example because the future around it
+/// Dropped without [`Self::commit`], [`Self::rollback`], [`Self::finish`] or [`Self::undo`], for example because the future around it
 /// was cancelled, it abandons the session: the connection must not be used again.
 pub struct Transaction<'s> {
     session: &'s mut dyn Session,
@@ -87,18 +87,23 @@ impl<'s> Transaction<'s> {
     }
 
     /// Commits when `result` is `Ok`, else rolls back. The error of `result` is returned also when the rollback fails
-    /// in its turn; the session is abandoned then.
-    pub async fn finish<T, E: From<PgError>>(self, result: Result<T, E>) -> Result<T, E> {
+    /// in its turn; the session is abandoned then. `lost` makes of a failed commit what the caller returns.
+    pub async fn finish<T, E>(self, result: Result<T, E>, lost: impl FnOnce(PgError) -> E) -> Result<T, E> {
         match result {
-            Ok(value) => {
-                self.commit().await?;
-                Ok(value)
-            }
-            Err(error) => {
-                if let Err(rollback) = self.rollback().await {
-                    tracing::debug!(error = %rollback, "rollback failed, the connection is given up");
-                }
-                Err(error)
+            Ok(value) => self.commit().await.map(|()| value).map_err(lost),
+            error => self.undo(error, lost).await,
+        }
+    }
+
+    /// Rolls back, whatever `result` is, and returns it. Its error is returned also when the rollback fails in its turn; the
+    /// session is abandoned then. `lost` makes of a failed rollback what the caller returns.
+    pub async fn undo<T, E>(self, result: Result<T, E>, lost: impl FnOnce(PgError) -> E) -> Result<T, E> {
+        match (self.rollback().await, result) {
+            (Ok(()), result) => result,
+            (Err(rollback), Ok(_)) => Err(lost(rollback)),
+            (Err(rollback), error) => {
+                tracing::debug!(error = %rollback, "rollback failed, the connection is given up");
+                error
             }
         }
     }

@@ -78,6 +78,20 @@ impl Object {
         self.slot.map_or_else(|| self.name.to_owned(), |slot| format!("{} of slot {slot}", self.name))
     }
 
+    /// What an object of that name in the books is called in the schema: a file of a template per slot is named after slot 0.
+    pub(crate) fn name_in_schema(instance_name: &str) -> String {
+        match instance_name.split_once(" of slot ") {
+            Some((name, slot)) => format!("{}{slot}", name.strip_suffix('0').unwrap_or(name)),
+            None => instance_name.to_owned(),
+        }
+    }
+
+    /// Whether it is a function or a procedure, and not a script that makes one.
+    pub fn is_function(&self) -> bool {
+        let begins = |line: &str| ["FUNCTION ", "PROCEDURE "].iter().any(|kind| line.starts_with(kind));
+        self.text.lines().filter_map(|line| line.strip_prefix("CREATE OR REPLACE ")).any(begins)
+    }
+
     /// Whether it is a view.
     pub fn is_view(&self) -> bool {
         self.text.lines().any(|line| line.starts_with("CREATE OR REPLACE VIEW"))

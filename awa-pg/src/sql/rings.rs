@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use awa_core::ring::RingKind;
+
 /// One of the three rings of partitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Ring {
@@ -32,6 +34,16 @@ impl Ring {
     }
 }
 
+impl From<RingKind> for Ring {
+    fn from(kind: RingKind) -> Self {
+        match kind {
+            RingKind::Queue => Self::Queue,
+            RingKind::Claim => Self::Claim,
+            RingKind::Lease => Self::Lease,
+        }
+    }
+}
+
 impl fmt::Display for Ring {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
@@ -57,6 +69,17 @@ impl RingSizes {
             Ring::Claim => self.claim,
             Ring::Lease => self.lease,
         }
+    }
+
+    /// The same with another number of slots of one ring.
+    #[must_use]
+    pub const fn with(mut self, ring: Ring, slots: u8) -> Self {
+        match ring {
+            Ring::Queue => self.queue = slots,
+            Ring::Claim => self.claim = slots,
+            Ring::Lease => self.lease = slots,
+        }
+        self
     }
 }
 

@@ -147,7 +147,6 @@ const TREE: &[SqlFile] = &[
     ("objects/insert", "-- per slot of: claim ring\n-- depends on: claim\nf_0/*slot*/\n"),
     ("objects/passed", "SELECT 16/*queue slots*/;\n"),
     ("statements/jobs/enqueue", "SELECT /*schema*/awa.enqueue($1)\n"),
-    ("statements/ring/truncate", "-- per slot of: lease ring\nTRUNCATE /*schema*/awa.leases_0/*slot*/\n"),
 ];
 
 fn tree() -> Sql {
@@ -165,8 +164,7 @@ fn a_tree_of_files_is_rendered_and_found_by_name() {
     assert_eq!(sql.object("claim")[0].hash, ContentHash::of(&sql.object("claim")[0].text));
     let enqueue = sql.statement("jobs/enqueue");
     assert_eq!((enqueue.name, &*enqueue.text), ("jobs/enqueue", "SELECT \"awa\".enqueue($1)\n"));
-    assert!(sql.slot_statement("ring/truncate", 0).text.ends_with("TRUNCATE \"awa\".leases_0\n"));
-    assert_eq!(sql.statement_names(), ["jobs/enqueue", "ring/truncate"]);
+    assert_eq!(sql.statement_names(), ["jobs/enqueue"]);
     assert_eq!((sql.schema().as_str(), sql.rings()), ("awa", SMALL));
 }
 
@@ -177,20 +175,10 @@ fn a_statement_that_is_not_there_is_a_fault_of_the_program() {
 }
 
 #[test]
-#[should_panic(expected = "has one statement per slot")]
-fn a_template_is_not_taken_for_one_statement() {
-    tree().statement("ring/truncate");
-}
-
-#[test]
-#[should_panic(expected = "has no slot 1")]
-fn a_slot_beyond_the_ring_is_a_fault_of_the_program() {
-    tree().slot_statement("ring/truncate", 1);
-}
-
-#[test]
 fn a_tree_with_a_gap_or_a_stray_file_is_refused() {
     let render = |files: &[SqlFile]| Sql::render(files, &SchemaName::default(), SMALL).unwrap_err().to_string();
     assert!(render(&[("migrations/0002_b", "-- additive\n")]).contains("the next migration has the number 0001"));
     assert!(render(&[("stray", "SELECT 1;")]).contains("it is not under"));
+    let per_slot = "-- per slot of: lease ring\nTRUNCATE /*schema*/awa.leases_0/*slot*/\n";
+    assert!(render(&[("statements/truncate", per_slot)]).contains("cannot be a template per slot"));
 }

@@ -292,3 +292,61 @@ pub(super) fn receipt(raw: i64) -> Result<ReceiptId, StoreError> {
 pub(super) fn receipts(text: &str) -> Result<ReceiptSet, StoreError> {
     text.parse().map_err(|error| corrupt(format!("{error}; nothing was guessed")))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema_name::SchemaName;
+    use crate::sql::{RingSizes, Sql};
+
+    /// The number and the name of every row that the migrations write into `attempt_outcomes`.
+    fn stored(sql: &Sql) -> BTreeMap<i16, String> {
+        let mut rows = BTreeMap::new();
+        for migration in sql.migrations() {
+            for rest in migration.text.split("attempt_outcomes (outcome, name) VALUES").skip(1) {
+                for row in rest[..rest.find(';').unwrap()].split('(').skip(1) {
+                    let (number, name) = row.split_once(',').unwrap();
+                    let name =
+                        name.trim().trim_end_matches([',', ')', '\n', ' ']).trim_end_matches(')').trim_matches('\'');
+                    assert!(
+                        rows.insert(number.trim().parse().unwrap(), name.to_owned()).is_none(),
+                        "{number} is there twice"
+                    );
+                }
+            }
+        }
+        rows
+    }
+
+    #[test]
+    fn the_table_of_outcomes_has_every_number_that_is_written_and_no_other() {
+        // A new one has to be put here to compile.
+        let next = |outcome| match outcome {
+            Outcome::Completed => Some(Outcome::Retried),
+            Outcome::Retried => Some(Outcome::Snoozed),
+            Outcome::Snoozed => Some(Outcome::Failed),
+            Outcome::Failed => Some(Outcome::Cancelled),
+            Outcome::Cancelled => Some(Outcome::Released),
+            Outcome::Released => Some(Outcome::StaleRescued),
+            Outcome::StaleRescued => Some(Outcome::DeadlineExpired),
+            Outcome::DeadlineExpired => None,
+        };
+        let sql = Sql::new(&SchemaName::default(), RingSizes::default());
+        let mut rows = stored(&sql);
+        for outcome in std::iter::successors(Some(Outcome::Completed), |outcome| next(*outcome)) {
+            let name: String = format!("{outcome:?}")
+                .chars()
+                .flat_map(|c| c.is_ascii_uppercase().then_some('_').into_iter().chain([c.to_ascii_lowercase()]))
+                .collect();
+            assert_eq!(rows.remove(&(outcome as i16)).as_deref(), Some(&name[1..]));
+        }
+        // The rest is written by functions of the schema, as literals.
+        for (number, name) in rows {
+            let literal = format!("{number}::smallint");
+            assert!(
+                sql.objects().iter().any(|object| object.text.contains(&literal)),
+                "nobody writes {number}, {name}"
+            );
+        }
+    }
+}

@@ -62,6 +62,8 @@ macro_rules! delegate_store {
                 -> Result<awa_core::store::Purged, awa_core::StoreError>;
             async fn delete(&self, jobs: &[awa_core::JobId])
                 -> Result<Vec<awa_core::store::Acted>, awa_core::StoreError>;
+            async fn grow_ring(&self, ring: awa_core::ring::RingKind, slots: u8)
+                -> Result<awa_core::store::Grown, awa_core::StoreError>;
         });
 
         impl awa_core::Store for $store {

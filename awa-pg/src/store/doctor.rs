@@ -13,7 +13,7 @@ use awa_core::store::RetentionPolicy;
 
 use super::clock::length_of;
 use super::drain::unpassed_lanes;
-use super::prune::{Look, plan_sealed};
+use super::prune::Look;
 use super::slots::{StoredRing, StoredSlot};
 use super::wakeups::PgWakeups;
 use super::{PgStore, only_row, undecodable};
@@ -22,6 +22,12 @@ use crate::sql::Sql;
 use crate::value::{DecodeError, Param, Row};
 
 const OPERATION: &str = "doctor";
+/// Exact counts take their time.
+const LIMITS: TransactionLimits = TransactionLimits {
+    idle: Duration::from_secs(10),
+    statement: Duration::from_mins(5),
+    lock: Some(Duration::from_secs(10)),
+};
 /// At most so many lines about one kind of thing are read.
 const MAX_ROWS: i64 = 100;
 /// The queue that the doctor's wake-up is sent for; dispatchers of its bucket look once for nothing.
@@ -36,6 +42,8 @@ pub struct DoctorOptions {
     pub queue_rotation: RotationPolicy,
     /// When the claim ring moves on.
     pub claim_rotation: RotationPolicy,
+    /// When the lease ring moves on.
+    pub lease_rotation: RotationPolicy,
     /// How long history is kept.
     pub retention: RetentionPolicy,
     /// How long to wait for the doctor's own wake-up.
@@ -61,29 +69,17 @@ impl PgStore {
     pub async fn doctor_facts(&self, options: &DoctorOptions) -> Result<Facts, StoreError> {
         let lost = |error: PgError| error.into_store_error(OPERATION);
         let mut session = self.pool.session().await.map_err(lost)?;
-        let mut facts = Facts::of_schema(self.schema_facts(session.as_mut()).await?);
-        let limit = [Param::I64(MAX_ROWS)];
-        let fixed = &self.sql;
-        facts.snapshots = read(session.as_mut(), fixed, "doctor/snapshots", &limit, snapshot).await?;
-        facts.prepared = read(session.as_mut(), fixed, "doctor/prepared", &limit, prepared).await?;
-        facts.replication_slots =
-            read(session.as_mut(), fixed, "doctor/replication_slots", &limit, replication_slot).await?;
-        facts.dead_rows = read(session.as_mut(), fixed, "doctor/dead_rows", &limit, dead_rows).await?;
-        facts.sequences = read(session.as_mut(), fixed, "doctor/sequences", &[], sequence).await?;
-        let SchemaFacts::Fits { server, .. } = &mut facts.schema else { return Ok(facts) };
-        let cluster =
-            read(session.as_mut(), fixed, "doctor/cluster", &[], |row| Ok((row.bool(0)?, row.text(1)?.to_owned())));
-        for (is_foreign, version) in cluster.await? {
-            facts.is_foreign_cluster = is_foreign;
-            *server = version;
+        let schema = self.schema_facts(session.as_mut()).await?;
+        // A transaction, because it closes the search path: nothing in it can stand in for what is meant.
+        let mut transaction = Transaction::begin(session.as_mut(), &LIMITS).await.map_err(lost)?;
+        let facts = self.standing_facts(transaction.session(), schema).await;
+        let mut facts = transaction.undo(facts, lost).await?;
+        if !matches!(facts.schema, SchemaFacts::Fits { .. }) {
+            return Ok(facts);
         }
-        let now = self.clock.param();
-        facts.work = read(session.as_mut(), fixed, "doctor/work", std::slice::from_ref(&now), work).await?.pop();
-        let params = [now, Param::I64(MAX_ROWS)];
-        facts.instances = read(session.as_mut(), fixed, "doctor/instances", &params, instance).await?;
         if !facts.is_foreign_cluster {
             let sql = self.installed(OPERATION).await?;
-            for ring in [RingKind::Queue, RingKind::Claim] {
+            for ring in RingKind::ALL {
                 facts.rings.push(self.ring_facts(session.as_mut(), &sql, ring, options).await?);
             }
         }
@@ -91,6 +87,28 @@ impl PgStore {
         if let Some(wakeups) = self.wakeups() {
             facts.wakeups = self.round_trip(wakeups, options.wakeup_patience).await;
         }
+        Ok(facts)
+    }
+
+    /// What can be read without asking the rings.
+    async fn standing_facts(&self, session: &mut dyn Session, schema: SchemaFacts) -> Result<Facts, StoreError> {
+        let (fixed, limit) = (&self.sql, [Param::I64(MAX_ROWS)]);
+        let mut facts = Facts::of_schema(schema);
+        facts.snapshots = read(session, fixed, "doctor/snapshots", &limit, snapshot).await?;
+        facts.prepared = read(session, fixed, "doctor/prepared", &limit, prepared).await?;
+        facts.replication_slots = read(session, fixed, "doctor/replication_slots", &limit, replication_slot).await?;
+        facts.dead_rows = read(session, fixed, "doctor/dead_rows", &limit, dead_rows).await?;
+        facts.sequences = read(session, fixed, "doctor/sequences", &[], sequence).await?;
+        let SchemaFacts::Fits { server, .. } = &mut facts.schema else { return Ok(facts) };
+        let cluster = read(session, fixed, "doctor/cluster", &[], |row| Ok((row.bool(0)?, row.text(1)?.to_owned())));
+        for (is_foreign, version) in cluster.await? {
+            facts.is_foreign_cluster = is_foreign;
+            *server = version;
+        }
+        let now = self.clock.param();
+        facts.work = read(session, fixed, "doctor/work", std::slice::from_ref(&now), work).await?.pop();
+        let params = [now, Param::I64(MAX_ROWS)];
+        facts.instances = read(session, fixed, "doctor/instances", &params, instance).await?;
         Ok(facts)
     }
 
@@ -103,18 +121,16 @@ impl PgStore {
     ) -> Result<RingFacts, StoreError> {
         let lost = |error: PgError| error.into_store_error(OPERATION);
         let stored = StoredRing::read(session, sql, &self.clock, ring, OPERATION).await?;
-        let policy = if ring == RingKind::Queue { options.queue_rotation } else { options.claim_rotation };
+        let policy = match ring {
+            RingKind::Queue => options.queue_rotation,
+            RingKind::Claim => options.claim_rotation,
+            RingKind::Lease => options.lease_rotation,
+        };
         let rotation = stored.try_view().map(|view| (view.ledger(), ring::rotate(&view, &policy, &stored.open_slot())));
         // To find rows that wait, cursors are moved over cancelled ones; the doctor takes that back.
         let mut transaction = Transaction::begin(session, &TransactionLimits::default()).await.map_err(lost)?;
-        let plan = match ring {
-            RingKind::Queue => {
-                self.plan_queue(transaction.session(), sql, &stored, &options.retention, Look::Everywhere).await
-            }
-            _ => plan_sealed(transaction.session(), sql, ring, &stored).await,
-        };
-        transaction.rollback().await.map_err(lost)?;
-        let plan = plan?;
+        let plan = self.plan(transaction.session(), sql, ring, &stored, &options.retention, Look::Everywhere).await;
+        let plan = transaction.undo(plan, lost).await?;
         let mut slots = Vec::with_capacity(stored.slots.len());
         for slot in &stored.slots {
             let is_sealed = ring == RingKind::Queue && slot.state == SlotState::Sealed;
@@ -136,8 +152,7 @@ impl PgStore {
         let lost = |error: PgError| error.into_store_error(OPERATION);
         let mut transaction = Transaction::begin(session, &TransactionLimits::default()).await.map_err(lost)?;
         let facts = drain_facts(transaction.session(), sql, stored, slot).await;
-        transaction.rollback().await.map_err(lost)?;
-        Ok(match ring::drain(&facts?) {
+        Ok(match ring::drain(&transaction.undo(facts, lost).await?) {
             DrainDecision::Drain => None,
             DrainDecision::Keep(reason) => Some(reason),
         })
@@ -261,6 +276,8 @@ fn work(row: &Row) -> Result<WorkFacts, DecodeError> {
         longest_overdue: length_of(row.i64(2)?),
         lane_hints: row.i64(3)?.unsigned_abs(),
         rings_tick_age: row.opt_i64(4)?.map(length_of),
+        carried: row.i64(5)?.unsigned_abs(),
+        leases: row.i64(6)?.unsigned_abs(),
     })
 }
 

@@ -29,19 +29,13 @@ impl PgStore {
             }
             let mut transaction =
                 Transaction::begin(session.as_mut(), &TransactionLimits::default()).await.map_err(lost)?;
-            match self.drain_slot(transaction.session(), &sql, slot).await {
-                Ok(true) => {
-                    transaction.commit().await.map_err(lost)?;
-                    drained.slots.push(slot.slot);
-                }
-                Ok(false) => {
-                    transaction.rollback().await.map_err(lost)?;
-                    drained.kept.push(slot.slot);
-                }
-                Err(error) => {
-                    transaction.rollback().await.map_err(lost)?;
-                    return Err(error);
-                }
+            let outcome = self.drain_slot(transaction.session(), &sql, slot).await;
+            if matches!(outcome, Ok(true)) {
+                transaction.commit().await.map_err(lost)?;
+                drained.slots.push(slot.slot);
+            } else {
+                transaction.undo(outcome, lost).await?;
+                drained.kept.push(slot.slot);
             }
         }
         let statement = sql.statement("ticks/summarise_slots");

@@ -1,5 +1,7 @@
 //! Installing and checking the schema.
 
+mod objects;
+
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
@@ -8,9 +10,12 @@ use std::time::Duration;
 use awa_core::doctor::SchemaFacts;
 use awa_core::error::{StoreError, StoreErrorKind};
 
+pub(super) use objects::replace_objects;
+
 use super::{PgStore, only_row, undecodable};
+use crate::schema_name::SchemaName;
 use crate::session::{PgError, Session, Transaction, TransactionLimits};
-use crate::sql::{Object, RingSizes, Sql};
+use crate::sql::{RingSizes, Sql};
 use crate::value::{DecodeError, Param, Row};
 
 const PREPARE: &str = "prepare_schema";
@@ -70,10 +75,10 @@ impl fmt::Display for Prepared {
 }
 
 /// What is installed, as far as a program must know.
-struct Installation {
+pub(super) struct Installation {
     version: i32,
     fingerprint: String,
-    rings: RingSizes,
+    pub(super) rings: RingSizes,
     program: String,
 }
 
@@ -89,22 +94,27 @@ impl PgStore {
         let lost = |error: PgError| error.into_store_error(PREPARE);
         let mut session = self.pool.session().await.map_err(lost)?;
         let mut transaction = Transaction::begin(session.as_mut(), &LIMITS).await.map_err(lost)?;
-        match self.install(transaction.session(), rings).await {
-            Ok(prepared) => transaction.commit().await.map(|()| prepared).map_err(lost),
-            Err(error) => {
-                transaction.rollback().await.map_err(lost)?;
-                Err(error)
-            }
-        }
+        let prepared = self.install(transaction.session(), rings).await;
+        transaction.finish(prepared, lost).await
     }
 
-    /// Checks that the schema is there and fits this program.
+    /// Checks that the schema is there, fits this program, and is of this cluster with all its rows.
     ///
     /// # Errors
     ///
-    /// [`NotReady`](StoreErrorKind::NotReady) with the command that helps.
+    /// [`NotReady`](StoreErrorKind::NotReady) with what helps.
     pub async fn check_ready(&self) -> Result<(), StoreError> {
-        self.installed(CHECK).await.map(drop)
+        let sql = self.installed(CHECK).await?;
+        let rows = self.call(CHECK, sql.statement("install/is_foreign"), &[]).await?;
+        if only_row(CHECK, &rows)?.bool(0).map_err(undecodable(CHECK))? {
+            let schema = sql.schema().as_str();
+            let problem = format!(
+                "schema {schema:?}, or what is in it, was carried here from another PostgreSQL cluster and is not repaired \
+                 yet; run `awa repair` or call repair(), nothing is lost until then"
+            );
+            return Err(not_ready(CHECK, problem));
+        }
+        Ok(())
     }
 
     /// All statements, for the sizes of the rings that are installed.
@@ -112,10 +122,7 @@ impl PgStore {
         let read = async || {
             let mut session = self.pool.session().await.map_err(|error| error.into_store_error(operation))?;
             let found = find(session.as_mut(), &self.sql, operation).await?;
-            let Some(found) = found else {
-                let schema = self.sql.schema().as_str();
-                return Err(not_ready(operation, format!("schema {schema:?} is not set up; run `awa migrate`")));
-            };
+            let Some(found) = found else { return Err(missing(operation, &self.sql)) };
             let sql = Sql::new(self.sql.schema(), found.rings);
             found.must_fit(&sql, operation)?;
             Ok(Arc::new(sql))
@@ -144,33 +151,24 @@ impl PgStore {
     }
 
     async fn install(&self, session: &mut dyn Session, rings: RingSizes) -> Result<Prepared, StoreError> {
-        query(session, &self.sql, "install/take_turn", &[]).await?;
+        query(session, &self.sql, "install/take_turn", &[], PREPARE).await?;
         let Looked { has_schema, has_bookkeeping, has_pre_ring } = look(session, &self.sql, PREPARE).await?;
         if has_pre_ring {
-            batch(session, &self.sql.statement("install/set_pre_ring_aside").text).await?;
+            batch(session, &self.sql.statement("install/set_pre_ring_aside").text, PREPARE).await?;
         }
         if !has_schema {
-            batch(session, &self.sql.statement("install/create_schema").text).await?;
+            batch(session, &self.sql.statement("install/create_schema").text, PREPARE).await?;
         }
         if !has_bookkeeping {
-            batch(session, &self.sql.statement("install/bookkeeping").text).await?;
+            batch(session, &self.sql.statement("install/bookkeeping").text, PREPARE).await?;
         }
         let found = find(session, &self.sql, PREPARE).await?;
         let sql = Sql::new(self.sql.schema(), found.as_ref().map_or(rings, |found| found.rings));
         let migrations = migrate(session, &sql).await?;
         let pre_ring = if has_pre_ring { rewrite_pre_ring(session, &sql).await? } else { None };
-        let objects = replace_objects(session, &sql).await?;
+        let objects = replace_objects(session, &sql, PREPARE).await?;
         if !migrations.is_empty() || objects > 0 {
-            let rings = sql.rings();
-            let params = [
-                Param::I32(newest(&sql)),
-                Param::Text(sql.fingerprint().into()),
-                Param::I16(i16::from(rings.queue)),
-                Param::I16(i16::from(rings.claim)),
-                Param::I16(i16::from(rings.lease)),
-                Param::Text(env!("CARGO_PKG_VERSION").into()),
-            ];
-            query(session, &sql, "install/record_installation", &params).await?;
+            record(session, &sql, PREPARE).await?;
         }
         Ok(Prepared { schema: sql.schema().as_str().to_owned(), created: !has_schema, migrations, objects, pre_ring })
     }
@@ -187,7 +185,7 @@ impl Installation {
         })
     }
 
-    fn must_fit(&self, sql: &Sql, operation: &'static str) -> Result<(), StoreError> {
+    pub(super) fn must_fit(&self, sql: &Sql, operation: &'static str) -> Result<(), StoreError> {
         let (mine, schema) = (newest(sql), sql.schema().as_str());
         let program = env!("CARGO_PKG_VERSION");
         if self.version > mine {
@@ -204,8 +202,9 @@ impl Installation {
             return Err(not_ready(
                 operation,
                 format!(
-                    "schema {schema:?} was set up by another awa ({}); run `awa migrate` of awa {program}",
-                    self.program
+                    "schema {schema:?} was set up by another awa ({}); run `{}` of awa {program}, or call prepare_schema()",
+                    self.program,
+                    migrate_command(sql)
                 ),
             ));
         }
@@ -239,8 +238,8 @@ async fn look(session: &mut dyn Session, sql: &Sql, operation: &'static str) -> 
 
 /// Moves the receipts of before the rings into the tables that the migrations made.
 async fn rewrite_pre_ring(session: &mut dyn Session, sql: &Sql) -> Result<Option<PreRing>, StoreError> {
-    batch(session, &sql.statement("install/rewrite_pre_ring").text).await?;
-    let rows = query(session, sql, "install/pre_ring_counts", &[]).await?;
+    batch(session, &sql.statement("install/rewrite_pre_ring").text, PREPARE).await?;
+    let rows = query(session, sql, "install/pre_ring_counts", &[], PREPARE).await?;
     let counts = only_row(PREPARE, &rows)?.opt_text(0).map_err(undecodable(PREPARE))?;
     let Some(counts) = counts else { return Ok(None) };
     let counts: Vec<u64> = counts.split(' ').filter_map(|count| count.parse().ok()).collect();
@@ -254,7 +253,7 @@ async fn rewrite_pre_ring(session: &mut dyn Session, sql: &Sql) -> Result<Option
     Ok(Some(PreRing { claims, closures, closed_as_rescued }))
 }
 
-async fn find(
+pub(super) async fn find(
     session: &mut dyn Session,
     sql: &Sql,
     operation: &'static str,
@@ -271,7 +270,7 @@ async fn find(
 
 /// Applies what is missing, and returns the titles.
 async fn migrate(session: &mut dyn Session, sql: &Sql) -> Result<Vec<String>, StoreError> {
-    let rows = query(session, sql, "install/applied_migrations", &[]).await?;
+    let rows = query(session, sql, "install/applied_migrations", &[], PREPARE).await?;
     let read = |row: &Row| Ok((row.i32(0)?, row.text(1)?.to_owned()));
     let applied: HashMap<i32, String> =
         rows.iter().map(read).collect::<Result<_, _>>().map_err(undecodable(PREPARE))?;
@@ -298,7 +297,7 @@ async fn migrate(session: &mut dyn Session, sql: &Sql) -> Result<Vec<String>, St
             None => {
                 session.batch(&migration.text).await.map_err(|error| collision(error, sql))?;
                 let params = [Param::I32(version), Param::Text(migration.title.into()), Param::Text(hash.into())];
-                query(session, sql, "install/record_migration", &params).await?;
+                query(session, sql, "install/record_migration", &params, PREPARE).await?;
                 titles.push(migration.title.to_owned());
             }
         }
@@ -306,33 +305,18 @@ async fn migrate(session: &mut dyn Session, sql: &Sql) -> Result<Vec<String>, St
     Ok(titles)
 }
 
-/// Makes or replaces the functions and views whose text changed, and returns how many.
-async fn replace_objects(session: &mut dyn Session, sql: &Sql) -> Result<usize, StoreError> {
-    let rows = query(session, sql, "install/objects", &[]).await?;
-    let read = |row: &Row| Ok((row.text(0)?.to_owned(), row.text(1)?.to_owned()));
-    let known: HashMap<String, String> =
-        rows.iter().map(read).collect::<Result<_, _>>().map_err(undecodable(PREPARE))?;
-    let is_known = |object: &Object| known.get(&object.instance_name()) == Some(&object.hash.to_string());
-    let views_changed = sql.objects().iter().any(|object| object.is_view() && !is_known(object));
-    let changed: Vec<(String, String, &Object)> = sql
-        .objects()
-        .iter()
-        .filter(|object| !is_known(object) || object.is_view() && views_changed)
-        .map(|object| (object.instance_name(), object.hash.to_string(), object))
-        .collect();
-    if views_changed {
-        batch(session, &sql.statement("install/drop_views").text).await?;
-    }
-    for (_, _, object) in &changed {
-        batch(session, &object.text).await?;
-    }
-    let names: Vec<&str> = changed.iter().map(|(name, ..)| name.as_str()).collect();
-    let hashes: Vec<&str> = changed.iter().map(|(_, hash, _)| hash.as_str()).collect();
-    if !changed.is_empty() {
-        let params = [Param::Texts(names.into()), Param::Texts(hashes.into())];
-        query(session, sql, "install/record_objects", &params).await?;
-    }
-    Ok(changed.len())
+/// Says that the installation is complete and for which sizes of the rings.
+pub(super) async fn record(session: &mut dyn Session, sql: &Sql, operation: &'static str) -> Result<(), StoreError> {
+    let rings = sql.rings();
+    let params = [
+        Param::I32(newest(sql)),
+        Param::Text(sql.fingerprint().into()),
+        Param::I16(i16::from(rings.queue)),
+        Param::I16(i16::from(rings.claim)),
+        Param::I16(i16::from(rings.lease)),
+        Param::Text(env!("CARGO_PKG_VERSION").into()),
+    ];
+    query(session, sql, "install/record_installation", &params, operation).await.map(drop)
 }
 
 /// A migration that failed, told as what it usually is when a name is taken: a schema of somebody else, or of a version
@@ -355,6 +339,28 @@ fn newest(sql: &Sql) -> i32 {
     i32::try_from(newest).unwrap_or(i32::MAX)
 }
 
+/// There is no installation in the schema.
+pub(super) fn missing(operation: &'static str, sql: &Sql) -> StoreError {
+    let schema = sql.schema().as_str();
+    not_ready(
+        operation,
+        format!("schema {schema:?} is not set up; run `{}` or call prepare_schema()", migrate_command(sql)),
+    )
+}
+
+/// The command that sets up this very schema.
+fn migrate_command(sql: &Sql) -> String {
+    let schema = sql.schema().as_str();
+    let is_plain = schema.chars().all(|c| c == '_' || c.is_ascii_alphanumeric());
+    if sql.schema() == &SchemaName::default() {
+        "awa migrate".to_owned()
+    } else if is_plain {
+        format!("awa migrate --schema {schema}")
+    } else {
+        format!("awa migrate --schema {schema:?}")
+    }
+}
+
 fn not_ready(operation: &'static str, message: String) -> StoreError {
     StoreError::new(StoreErrorKind::NotReady, operation, message)
 }
@@ -364,10 +370,11 @@ async fn query(
     sql: &Sql,
     statement: &'static str,
     params: &[Param<'_>],
+    operation: &'static str,
 ) -> Result<Vec<Row>, StoreError> {
-    session.query(sql.statement(statement), params).await.map_err(|error| error.into_store_error(PREPARE))
+    session.query(sql.statement(statement), params).await.map_err(|error| error.into_store_error(operation))
 }
 
-async fn batch(session: &mut dyn Session, text: &str) -> Result<(), StoreError> {
-    session.batch(text).await.map_err(|error| error.into_store_error(PREPARE))
+async fn batch(session: &mut dyn Session, text: &str, operation: &'static str) -> Result<(), StoreError> {
+    session.batch(text).await.map_err(|error| error.into_store_error(operation))
 }

@@ -46,9 +46,14 @@ impl PgStore {
         let sql = self.installed(OPERATION).await?;
         let mut session = self.pool.session().await.map_err(lost)?;
         let stored = StoredRing::read(session.as_mut(), &sql, &self.clock, ring, OPERATION).await?;
-        let plan = match ring {
-            RingKind::Queue => self.plan_queue(session.as_mut(), &sql, &stored, retention, Look::WhereNeeded).await?,
-            RingKind::Claim | RingKind::Lease => plan_sealed(session.as_mut(), &sql, ring, &stored).await?,
+        // The search for rows that wait may move a cursor over cancelled ones, which must see what the lane's last claim did.
+        let plan = if self.reads_committed(session.as_mut()).await.map_err(lost)? {
+            self.plan(session.as_mut(), &sql, ring, &stored, retention, Look::WhereNeeded).await?
+        } else {
+            let limits = TransactionLimits::default();
+            let mut transaction = Transaction::begin(session.as_mut(), &limits).await.map_err(lost)?;
+            let plan = self.plan(transaction.session(), &sql, ring, &stored, retention, Look::WhereNeeded).await;
+            transaction.finish(plan, lost).await?
         };
         let mut reports = Vec::with_capacity(plan.len());
         for planned in plan {
@@ -63,10 +68,26 @@ impl PgStore {
         Ok(reports)
     }
 
+    /// The decision before the lock for each used slot of a ring.
+    pub(super) async fn plan(
+        &self,
+        session: &mut dyn Session,
+        sql: &Sql,
+        ring: RingKind,
+        stored: &StoredRing,
+        retention: &RetentionPolicy,
+        look: Look,
+    ) -> Result<Vec<(SlotFacts, PruneDecision)>, StoreError> {
+        match ring {
+            RingKind::Queue => self.plan_queue(session, sql, stored, retention, look).await,
+            RingKind::Claim | RingKind::Lease => plan_sealed(session, sql, ring, stored).await,
+        }
+    }
+
     /// The decision before the lock for each used slot of the queue ring. Costly facts are gathered only of drained slots
     /// that may go: those sealed longer than the retention, and the oldest while all together exceed its bytes. What is
     /// not gathered here is proven under the lock.
-    pub(super) async fn plan_queue(
+    async fn plan_queue(
         &self,
         session: &mut dyn Session,
         sql: &Sql,
@@ -124,14 +145,11 @@ impl PgStore {
         let lost = |error: PgError| error.into_store_error(OPERATION);
         let mut transaction = Transaction::begin(session, &TransactionLimits::default()).await.map_err(lost)?;
         let outcome = self.carry_out_in(transaction.session(), sql, ring, chosen).await;
-        match outcome {
-            Ok((kept, true)) => transaction.commit().await.map(|()| kept).map_err(lost),
-            Ok((kept, false)) => transaction.rollback().await.map(|()| kept).map_err(lost),
-            Err(error) => {
-                transaction.rollback().await.map_err(lost)?;
-                Err(error)
-            }
-        }
+        let ended = match outcome {
+            Ok((_, true)) => transaction.finish(outcome, lost).await,
+            other => transaction.undo(other, lost).await,
+        };
+        ended.map(|(kept, _)| kept)
     }
 
     /// Why the slot is kept, if it is, and whether anything was changed.
@@ -253,7 +271,7 @@ fn spent(slot: SlotFacts) -> QueueFacts {
 }
 
 /// The decision before the lock for each sealed slot of a ring that is not drained first.
-pub(super) async fn plan_sealed(
+async fn plan_sealed(
     session: &mut dyn Session,
     sql: &Sql,
     ring: RingKind,

@@ -36,6 +36,8 @@ pub struct Repaired {
     pub was_carried: bool,
     /// Jobs that waited and were appended again, in their order.
     pub moved_jobs: u64,
+    /// Jobs outside the rings, carried over or running as leases, whose places were numbered anew.
+    pub renumbered_jobs: u64,
     /// Finished jobs whose history was moved to make room for them.
     pub moved_history: u64,
     /// Rings whose writers were sent to a new generation.
@@ -63,6 +65,9 @@ impl fmt::Display for Repaired {
         }
         if self.moved_jobs > 0 {
             parts.push(format!("{} waiting jobs were appended again in their order", self.moved_jobs));
+        }
+        if self.renumbered_jobs > 0 {
+            parts.push(format!("{} jobs outside the rings keep their places under new numbers", self.renumbered_jobs));
         }
         if self.moved_history > 0 {
             parts.push(format!("the history of {} jobs was moved", self.moved_history));
@@ -92,7 +97,8 @@ impl PgStore {
     /// Makes a schema usable that was carried here from another cluster, or whose ring pointers or sequences do not fit its
     /// rows. One transaction: it happens as a whole or not at all. Safe to repeat, and to run in several places at once.
     ///
-    /// - Jobs that wait keep their order in each lane; deferred, dead and finished jobs stay as they are.
+    /// - Jobs that wait keep their order in each lane, also those that were carried over; deferred, dead and finished jobs
+    ///   stay as they are.
     /// - Attempts that were running stay open: a worker that still holds one may end it, and the others are rescued when
     ///   their worker is not heard of for the staleness time, which charges them like any rescue.
     ///
@@ -112,10 +118,7 @@ impl PgStore {
             let missing = match outcome {
                 Ok(Outcome::Done(repaired)) => return transaction.commit().await.map(|()| repaired).map_err(lost),
                 Ok(Outcome::NumbersMissing(missing)) => missing,
-                Err(error) => {
-                    transaction.rollback().await.map_err(lost)?;
-                    return Err(error);
-                }
+                Err(error) => return transaction.undo(Err(error), lost).await,
             };
             transaction.rollback().await.map_err(lost)?;
             if missing > MAX_USED_UP {
@@ -139,6 +142,7 @@ impl PgStore {
             schema: sql.schema().as_str().to_owned(),
             was_carried: plan.records_cluster,
             moved_jobs: 0,
+            renumbered_jobs: 0,
             moved_history: 0,
             reopened: Vec::new(),
             raised: Vec::new(),
@@ -170,12 +174,13 @@ impl PgStore {
         let numbers = Numbers::read(only_row(OPERATION, &rows)?)?;
         let queue = StoredRing::read(session, sql, &self.clock, RingKind::Queue, OPERATION).await?.view(OPERATION)?;
         let claim = StoredRing::read(session, sql, &self.clock, RingKind::Claim, OPERATION).await?.view(OPERATION)?;
+        let lease = StoredRing::read(session, sql, &self.clock, RingKind::Lease, OPERATION).await?.view(OPERATION)?;
         let mut settled = Vec::new();
         if numbers.has_future_transactions {
-            for slot in 0..sql.rings().queue {
-                let params = [Param::I16(i16::from(slot))];
+            for slot in (0..).map(Slot).take(queue.slots().len()) {
+                let params = [Param::I16(i16::from(slot.0))];
                 if number(session, sql, "rings/open_claims_of_queue_slot", &params).await? == 0 {
-                    settled.push(Slot(slot));
+                    settled.push(slot);
                 }
             }
         }
@@ -184,6 +189,7 @@ impl PgStore {
             has_future_transactions: numbers.has_future_transactions,
             queue,
             claim,
+            lease,
             settled,
         };
         let refused = |no: repair::NoSlot| StoreError::new(StoreErrorKind::Refused, OPERATION, no.to_string());
@@ -201,11 +207,16 @@ impl PgStore {
             self.reopen(session, sql, RingKind::Claim, pointer).await?;
             repaired.reopened.push(RingKind::Claim);
         }
+        if let Some(pointer) = plan.lease {
+            self.reopen(session, sql, RingKind::Lease, pointer).await?;
+            repaired.reopened.push(RingKind::Lease);
+        }
         match plan.queue {
             QueueRepair::Keep => return Ok(()),
             QueueRepair::Reopen(pointer) => self.reopen(session, sql, RingKind::Queue, pointer).await?,
             QueueRepair::MoveInto { slot, history_into } => {
                 let target = [Param::I16(i16::from(slot.slot.0))];
+                repaired.renumbered_jobs = number(session, sql, "repair/renumber_carried", &[]).await?.unsigned_abs();
                 if let Some(into) = history_into {
                     let params = [target[0].clone(), Param::I16(i16::from(into.0))];
                     repaired.moved_history =
@@ -230,8 +241,11 @@ impl PgStore {
         to: Pointer,
     ) -> Result<(), StoreError> {
         let stored = StoredRing::read(session, sql, &self.clock, ring, OPERATION).await?;
-        let is_queue = ring == RingKind::Queue;
-        let mark = if is_queue { "rings/mark_queue_slot" } else { "repair/mark_claim_slot" };
+        let (mark, open) = match ring {
+            RingKind::Queue => ("rings/mark_queue_slot", "rings/open_queue_slot"),
+            RingKind::Claim => ("repair/mark_claim_slot", "rings/open_claim_slot"),
+            RingKind::Lease => ("repair/mark_lease_slot", "rings/open_lease_slot"),
+        };
         for slot in &stored.slots {
             let is_pointed = slot.slot == stored.pointer.slot;
             let (before, after) = match slot.state {
@@ -247,7 +261,6 @@ impl PgStore {
                 query(session, sql, mark, &params).await?;
             }
         }
-        let open = if is_queue { "rings/open_queue_slot" } else { "rings/open_claim_slot" };
         let params = [Param::I16(i16::from(to.slot.0)), Param::I64(to.generation.0), self.clock.param()];
         let rows = query(session, sql, open, &params).await?;
         if only_row(OPERATION, &rows)?.bool(0).map_err(undecodable(OPERATION))? {

@@ -129,16 +129,17 @@ impl PgStore {
         asked: &PageRequest<BatchKey>,
         request: &RescueRequest,
     ) -> Result<(Vec<Visited<BatchKey>>, BTreeMap<BatchKey, Candidate>), StoreError> {
+        let slot = Param::I16(i16::from(cursors.slot.0));
         let limit = Param::I64(i64::try_from(asked.limit).unwrap_or(i64::MAX));
         let batch = |key: Option<BatchKey>| key.map_or(Param::Null(types::INT8), |key| Param::I64(key.batch.0));
         let at = |key: Option<BatchKey>| key.map_or(Param::Null(types::TIMESTAMPTZ), |key| Param::Timestamp(key.at));
         let rows = if kind == SweepKind::Stale {
-            let statement = sql.slot_statement("rescue/stale_page", cursors.slot.0);
             let after = Param::I64(asked.after.map_or(0, |key| key.batch.0));
-            self.call(OPERATION, statement, &[after, batch(asked.through), limit]).await?
+            let params = [slot, after, batch(asked.through), limit];
+            self.call(OPERATION, sql.statement("rescue/stale_page"), &params).await?
         } else {
-            let statement = sql.slot_statement("rescue/deadline_page", cursors.slot.0);
             let params = [
+                slot,
                 at(asked.after),
                 batch(asked.after),
                 at(asked.through),
@@ -146,7 +147,7 @@ impl PgStore {
                 limit,
                 self.clock.param(),
             ];
-            self.call(OPERATION, statement, &params).await?
+            self.call(OPERATION, sql.statement("rescue/deadline_page"), &params).await?
         };
         let mut latest = asked.after.map_or(Timestamp::from_micros(i64::MIN), |key| key.at);
         let (mut visited, mut candidates) = (Vec::with_capacity(rows.len()), BTreeMap::new());

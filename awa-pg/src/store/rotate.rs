@@ -31,10 +31,7 @@ impl PgStore {
             Ok(rotated @ (Rotated::Opened(..) | Rotated::Repaired(..))) => {
                 transaction.commit().await.map(|()| rotated).map_err(lost)
             }
-            other => {
-                transaction.rollback().await.map_err(lost)?;
-                other
-            }
+            other => transaction.undo(other, lost).await,
         }
     }
 

@@ -399,6 +399,10 @@ impl Operator for FakeStore {
     async fn delete(&self, _: &[JobId]) -> Result<Vec<Acted>, StoreError> {
         unreachable!("a worker is no operator")
     }
+
+    async fn grow_ring(&self, _: RingKind, _: u8) -> Result<Grown, StoreError> {
+        unreachable!("a worker is no operator")
+    }
 }
 
 impl Store for FakeStore {

@@ -7,7 +7,7 @@ use awa_core::attempt::{ErrorText, Receipt};
 use awa_core::retry::RetryPolicy;
 use awa_core::ring::{RingKind, RotationPolicy};
 use awa_core::store::{
-    Acted, CensusCount, ClaimRequest, Claimed, Consumer, Drained, JobFilter, JobView, Maintainer, MoveTo, Operator,
+    Acted, CensusCount, ClaimRequest, Claimed, Consumer, Drained, Grown, JobFilter, JobView, Maintainer, MoveTo, Operator,
     Producer, Promoted, PruneReport, PurgeScope, Purged, QueueView, RescueRequest, Rescued, RetentionPolicy, Rotated,
     SleepTicket, Task, Unpinned, Wakeups,
 };
@@ -140,6 +140,10 @@ impl<S: Store> Operator for FaultyStore<S> {
 
     async fn delete(&self, jobs: &[JobId]) -> Result<Vec<Acted>, StoreError> {
         self.run(Operation::Delete, self.inside.delete(jobs)).await
+    }
+
+    async fn grow_ring(&self, ring: RingKind, slots: u8) -> Result<Grown, StoreError> {
+        self.run(Operation::GrowRing, self.inside.grow_ring(ring, slots)).await
     }
 }
 

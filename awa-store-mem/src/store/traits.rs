@@ -7,7 +7,7 @@ use awa_core::attempt::{ErrorText, Receipt};
 use awa_core::retry::RetryPolicy;
 use awa_core::ring::{RingKind, RotationPolicy};
 use awa_core::store::{
-    Acted, CensusCount, ClaimRequest, Claimed, Consumer, Drained, JobFilter, JobView, Maintainer, MoveTo, Operator,
+    Acted, CensusCount, ClaimRequest, Claimed, Consumer, Drained, Grown, JobFilter, JobView, Maintainer, MoveTo, Operator,
     Producer, Promoted, PruneReport, PurgeScope, Purged, QueueView, RescueRequest, Rescued, RetentionPolicy, Rotated,
     SleepTicket, Task, Unpinned, Wakeups,
 };
@@ -139,6 +139,10 @@ impl Operator for MemStore {
 
     async fn delete(&self, jobs: &[JobId]) -> Result<Vec<Acted>, StoreError> {
         self.step("delete", |model, _| model.delete(jobs))
+    }
+
+    async fn grow_ring(&self, ring: RingKind, slots: u8) -> Result<Grown, StoreError> {
+        self.step("grow_ring", |model, now| model.grow_ring(ring, slots, now))
     }
 }
 

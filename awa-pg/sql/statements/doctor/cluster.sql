@@ -1,6 +1,6 @@
 -- Purpose: whether the schema is in the cluster that it was installed in or repaired for last.
 -- Parameters: none.
 -- Returns: whether it was carried here from another one; version of the server.
--- Locks: none.
+-- Locks: ACCESS SHARE on installation.
 -- Caller: doctor.
-SELECT (pg_catalog.pg_control_system()).system_identifier <> /*schema*/awa.home_cluster(), current_setting('server_version')
+SELECT /*schema*/awa.is_foreign(), pg_catalog.current_setting('server_version')

@@ -1,13 +1,19 @@
 -- Purpose: what waits for a worker or for an operator.
 -- Parameters: present.
 -- Returns: dead jobs; deferred jobs that are due, and for how many microseconds the first of them has been; hints of lanes
---   that nobody has folded; microseconds since maintenance last looked at the rings (NULL: never).
+--   that nobody has folded; microseconds since maintenance last looked at the rings (NULL: never); jobs that were carried
+--   over; leases.
 -- Locks: ACCESS SHARE on the tables read.
 -- Caller: doctor.
 SELECT (SELECT count(*) FROM /*schema*/awa.dlq_entries), count(d.job_id),
-       coalesce((extract(epoch FROM n.now - min(d.run_at)) * 1000000)::bigint, 0),
+       coalesce((extract(epoch FROM n.now - min(d.run_at))
+                 * 1000000)::bigint, 0),
        (SELECT count(*) FROM /*schema*/awa.lane_hints),
-       (SELECT (extract(epoch FROM n.now) * 1000000)::bigint - nullif(t.last_value, 0) FROM /*schema*/awa.tick_rings AS t)
+       (SELECT (extract(epoch FROM n.now) * 1000000)::bigint
+               - CASE WHEN t.last_value <> 0 THEN t.last_value END
+        FROM /*schema*/awa.tick_rings AS t),
+       (SELECT count(*) FROM /*schema*/awa.carried_entries),
+       (SELECT count(*) FROM /*schema*/awa.leases)
 FROM (SELECT coalesce($1::timestamptz, clock_timestamp()) AS now) AS n
 LEFT JOIN /*schema*/awa.deferred_jobs AS d ON d.run_at <= n.now
 GROUP BY n.now

@@ -2,5 +2,5 @@
 -- Parameters: none.
 -- Returns: its name.
 -- Locks: none.
--- Caller: every call of a store, once.
+-- Caller: the first call of a store.
 SELECT pg_catalog.current_setting('default_transaction_isolation')

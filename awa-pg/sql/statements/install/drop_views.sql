@@ -1,11 +1,9 @@
--- Purpose: drops all views, because a view whose columns changed cannot be replaced. They hold nothing; those of this
---   version are made right afterwards, in the same transaction.
--- Parameters: none.
--- Returns: nothing.
--- Locks: ACCESS EXCLUSIVE on the views.
--- Caller: prepare_schema, when the text of a view changed.
-DROP VIEW IF EXISTS /*schema*/awa.waiting_rows, /*schema*/awa.jobs, /*schema*/awa.terminal_jobs, /*schema*/awa.failed_jobs,
-    /*schema*/awa.emitted_attempts, /*schema*/awa.open_claims, /*schema*/awa.lane_frontiers, /*schema*/awa.closed_receipts
-    -- each claim slot:
-    , /*schema*/awa.open_claims_0/*slot*/
-    -- end each
+-- Purpose: how views are dropped. They hold nothing, and are made right afterwards in the same transaction.
+-- Parameters: names that views of this or an older version may have.
+-- Returns: the script, when there are any. All are dropped by one statement, whatever depends on what among them.
+-- Locks: none; the script takes ACCESS EXCLUSIVE on the views.
+-- Caller: prepare_schema, when a view changed in a way that may not be replaced.
+SELECT 'DROP VIEW ' || pg_catalog.string_agg(pg_catalog.format('%I.%I', n.nspname, c.relname), ', ')
+FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+WHERE n.nspname = '/*schema*/awa' AND c.relkind = 'v' AND c.relname = ANY ($1::text[])
+HAVING pg_catalog.count(*) > 0

@@ -1,12 +1,8 @@
--- Purpose: the next expired claim batches of a slot after the batch deadline cursor.
--- Parameters: (deadline_at, batch) to start behind, last (deadline_at, batch) or NULLs, limit, present.
+-- Purpose: a page of the deadline sweep over a slot of the claim ring.
+-- Parameters: slot, (deadline_at, batch) to start behind, last (deadline_at, batch) or NULLs, limit, present.
 -- Returns: batch, nonce, deadline_at, open receipts as text.
--- Locks: ACCESS SHARE on the slot's children.
+-- Locks: as the function.
 -- Caller: rescue.
--- per slot of: claim ring
-SELECT b.batch_id, b.nonce, b.deadline_at, b.open::text
-FROM /*schema*/awa.open_claims_0/*slot*/ AS b
-WHERE b.deadline_at IS NOT NULL AND b.deadline_at <= coalesce($6::timestamptz, clock_timestamp())
-  AND (b.deadline_at, b.batch_id) > (coalesce($1::timestamptz, '-infinity'), coalesce($2::bigint, 0))
-  AND (b.deadline_at, b.batch_id) <= (coalesce($3::timestamptz, 'infinity'), coalesce($4::bigint, 0))
-ORDER BY b.deadline_at, b.batch_id LIMIT $5::bigint
+SELECT p.batch_id, p.nonce, p.deadline_at, p.open
+FROM /*schema*/awa.deadline_page($1::smallint, $2::timestamptz, $3::bigint, $4::timestamptz, $5::bigint, $6::bigint,
+    coalesce($7::timestamptz, pg_catalog.clock_timestamp())) AS p

@@ -1,15 +1,8 @@
--- Purpose: the next claim batches of a slot after the stale cursor, in the order in which they were claimed.
--- Parameters: batch to start behind, last batch or NULL, limit.
+-- Purpose: a page of the stale sweep over a slot of the claim ring.
+-- Parameters: slot, batch to start behind, last batch or NULL, limit.
 -- Returns: batch, nonce, claimed_at, open receipts as text, last beat of its instance (NULL: nothing is known of it),
 --   whether the instance has withdrawn since.
---   Batches that are too new are in the page as well: the sweep stops at them.
--- Locks: ACCESS SHARE on the slot's children.
+-- Locks: as the function.
 -- Caller: rescue.
--- per slot of: claim ring
-SELECT b.batch_id, b.nonce, b.claimed_at, b.open::text,
-       (SELECT i.last_beat FROM /*schema*/awa.runtime_instances AS i WHERE i.instance_id = b.instance_id),
-       EXISTS (SELECT FROM /*schema*/awa.runtime_instances AS i
-               WHERE i.instance_id = b.instance_id AND i.retired_at >= b.claimed_at)
-FROM /*schema*/awa.open_claims_0/*slot*/ AS b
-WHERE b.batch_id > $1::bigint AND ($2::bigint IS NULL OR b.batch_id <= $2::bigint)
-ORDER BY b.batch_id LIMIT $3::bigint
+SELECT p.batch_id, p.nonce, p.claimed_at, p.open, p.last_beat, p.is_withdrawn
+FROM /*schema*/awa.stale_page($1::smallint, $2::bigint, $3::bigint, $4::bigint) AS p

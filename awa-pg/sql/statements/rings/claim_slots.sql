@@ -6,14 +6,7 @@
 -- Caller: rotate, prune.
 SELECT s.slot, s.generation, s.state,
        (extract(epoch FROM coalesce($1::timestamptz, pg_catalog.clock_timestamp()) - s.opened_at) * 1000000)::bigint,
-       CASE s.slot
-       -- each claim slot:
-       WHEN 0/*slot*/ THEN pg_catalog.pg_relation_size('/*schema*/awa.lease_claim_batches_0/*slot*/')
-           + pg_catalog.pg_relation_size('/*schema*/awa.lease_claims_0/*slot*/')
-           + pg_catalog.pg_relation_size('/*schema*/awa.lease_claim_closure_batches_0/*slot*/')
-           + pg_catalog.pg_relation_size('/*schema*/awa.lease_claim_closures_0/*slot*/')
-       -- end each
-       END,
+       /*schema*/awa.claim_slot_bytes(s.slot),
        (SELECT p.last_value FROM /*schema*/awa.claim_ring_pointer AS p),
        (extract(epoch FROM coalesce($1::timestamptz, pg_catalog.clock_timestamp()) - s.sealed_at) * 1000000)::bigint
 FROM /*schema*/awa.claim_ring_slots AS s ORDER BY s.slot

@@ -6,16 +6,7 @@
 -- Caller: rotate, drain, prune.
 SELECT s.slot, s.generation, s.state,
        (extract(epoch FROM coalesce($1::timestamptz, pg_catalog.clock_timestamp()) - s.opened_at) * 1000000)::bigint,
-       CASE s.slot
-       -- each queue slot:
-       WHEN 0/*slot*/ THEN pg_catalog.pg_relation_size('/*schema*/awa.ready_entries_0/*slot*/')
-           + pg_catalog.pg_relation_size('/*schema*/awa.ready_claim_attempt_batches_0/*slot*/')
-           + pg_catalog.pg_relation_size('/*schema*/awa.ready_tombstones_0/*slot*/')
-           + pg_catalog.pg_relation_size('/*schema*/awa.done_entries_0/*slot*/')
-           + pg_catalog.pg_relation_size('/*schema*/awa.receipt_completion_batches_0/*slot*/')
-           + pg_catalog.pg_relation_size('/*schema*/awa.receipt_completion_tombstones_0/*slot*/')
-       -- end each
-       END,
+       /*schema*/awa.queue_slot_bytes(s.slot),
        (SELECT p.last_value FROM /*schema*/awa.queue_ring_pointer AS p),
        (extract(epoch FROM coalesce($1::timestamptz, pg_catalog.clock_timestamp()) - s.sealed_at) * 1000000)::bigint
 FROM /*schema*/awa.queue_ring_slots AS s ORDER BY s.slot

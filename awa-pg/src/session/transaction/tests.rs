@@ -48,7 +48,7 @@ fn success_commits_only_when_the_transaction_is_not_aborted() {
     let outcome = run(async {
         let mut transaction = Transaction::begin(&mut session, &TransactionLimits::default()).await?;
         let rows = transaction.session().query(&insert(), &[]).await;
-        transaction.finish(rows).await
+        transaction.finish(rows, std::convert::identity).await
     });
     assert_eq!(outcome.unwrap().len(), 0);
     assert_eq!(session.asked, [BEGIN, "INSERT", "SELECT 1; COMMIT"]);
@@ -62,7 +62,7 @@ fn an_error_rolls_back_and_is_returned() {
     let outcome = run(async {
         let mut transaction = Transaction::begin(&mut session, &TransactionLimits::default()).await?;
         let rows = transaction.session().query(&insert(), &[]).await;
-        transaction.finish(rows).await
+        transaction.finish(rows, std::convert::identity).await
     });
     assert_eq!(outcome.unwrap_err().sqlstate(), Some("23505"));
     assert_eq!(session.asked, [BEGIN, "INSERT", "ROLLBACK"]);
@@ -89,7 +89,7 @@ fn a_session_whose_transaction_did_not_end_is_abandoned() {
     let mut not_rolled_back = ScriptedSession::answering([Ok(Vec::new()), Err(lost())]);
     let outcome = run(async {
         let transaction = Transaction::begin(&mut not_rolled_back, &limits).await?;
-        transaction.finish(Err::<(), _>(PgError::from_driver("the first error"))).await
+        transaction.finish(Err::<(), _>(PgError::from_driver("the first error")), std::convert::identity).await
     });
     assert_eq!(outcome.unwrap_err().message(), "the first error");
     assert!(not_rolled_back.abandoned);
