@@ -25,7 +25,8 @@ BEGIN
         WHEN 0/*slot*/ THEN LOCK TABLE /*schema*/awa.ready_entries_0/*slot*/ IN ROW EXCLUSIVE MODE;
         -- end each
         ELSE RAISE EXCEPTION 'the open slot % is not a slot of the queue ring', v_slot
-            USING ERRCODE = 'AW002', HINT = 'the setting ' || v_setting || ' or queue_ring_pointer was changed by hand';
+            USING ERRCODE = 'AW002', CONSTRAINT = 'AW002',
+                HINT = 'the setting ' || v_setting || ' or queue_ring_pointer was changed by hand';
         END CASE;
         IF v_is_held THEN
             RETURN v_slot;
