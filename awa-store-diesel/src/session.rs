@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use awa_pg::session::{PgError, Session, Statement};
 use awa_pg::store::Pool as PgPool;
 use awa_pg::value::{Param, Row};
+use diesel::QueryResult;
 use diesel_async::pooled_connection::deadpool::{Object, Pool};
 use diesel_async::{AsyncPgConnection, SimpleAsyncConnection};
 use tokio::time::timeout;
@@ -50,16 +51,27 @@ impl Pooled {
     fn connection(&mut self) -> Result<&mut AsyncPgConnection, PgError> {
         self.0.as_deref_mut().ok_or_else(|| PgError::connection_lost("the connection was given up"))
     }
+
+    /// An answer of the connection, which is not used again when it is over: the pool finds out only a moment later.
+    fn answered<T>(&mut self, answer: QueryResult<T>) -> Result<T, PgError> {
+        answer.map_err(reported).inspect_err(|error| {
+            if error.ends_session() {
+                self.abandon();
+            }
+        })
+    }
 }
 
 #[async_trait]
 impl Session for Pooled {
     async fn query(&mut self, statement: &Statement, params: &[Param<'_>]) -> Result<Vec<Row>, PgError> {
-        run(self.connection()?, statement, params).await.map_err(reported)
+        let answer = run(self.connection()?, statement, params).await;
+        self.answered(answer)
     }
 
     async fn batch(&mut self, sql: &str) -> Result<(), PgError> {
-        self.connection()?.batch_execute(sql).await.map_err(reported)
+        let answer = self.connection()?.batch_execute(sql).await;
+        self.answered(answer)
     }
 
     fn abandon(&mut self) {

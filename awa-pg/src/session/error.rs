@@ -101,6 +101,12 @@ impl PgError {
         self.connection_lost
     }
 
+    /// Whether the connection is of no further use: it is gone, or the server said that it ends it.
+    pub fn ends_session(&self) -> bool {
+        let ends = |code: &str| code.starts_with("57P0") || code.starts_with("08") || matches!(code, "25P03" | "25P04");
+        self.connection_lost || self.sqlstate.as_deref().is_some_and(ends)
+    }
+
     /// What kind of trouble it is, by SQLSTATE.
     pub fn kind(&self) -> StoreErrorKind {
         self.judge().0
