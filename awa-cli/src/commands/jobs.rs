@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use awa_core::attempt::ErrorText;
-use awa_core::store::{Acted, JobFilter, JobView, Operator, Refusal};
+use awa_core::store::{Acted, JobFilter, JobView, Refusal};
 use awa_core::{JobId, JobKind, JobState, QueueName, Store, StoreError};
 use clap::{Args, Subcommand};
 use serde::Serialize;

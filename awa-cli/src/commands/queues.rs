@@ -1,7 +1,7 @@
 //! `awa queues`: looks at queues and holds them back.
 
 use awa_core::QueueName;
-use awa_core::store::{Operator, QueueView};
+use awa_core::store::QueueView;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 

@@ -154,6 +154,7 @@ mod tests {
     fn report() -> Report {
         Report {
             store: "postgres",
+            driver: None,
             real_processes: true,
             workers: 2,
             seed: 7,
