@@ -14,7 +14,7 @@ use crate::queue::QueueConfig;
 /// How often a call is repeated that says that there is more.
 const ROUNDS: usize = 1_000;
 /// More jobs than any test drains.
-const MAX_RUNS: usize = 100_000;
+const MAX_RUNS: usize = 10_000;
 
 /// A worker that runs jobs when it is told to, one after the other, on the task that tells it. Made by
 /// [`Worker::inline`](crate::Worker::inline).
@@ -65,7 +65,7 @@ impl InlineWorker {
     ///
     /// # Errors
     ///
-    /// The store's; [`Refused`](StoreErrorKind::Refused) when 100,000 attempts do not come to an end.
+    /// The store's; [`Refused`](StoreErrorKind::Refused) when 10,000 attempts do not come to an end.
     pub async fn run_until_idle(&self) -> Result<Vec<Ran>, StoreError> {
         let mut ran = Vec::new();
         while let Some(one) = self.run_one().await? {
