@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use awa_core::store::Producer;
 use awa_core::{StoreError, UniqueBy};
 use awa_runtime::{HandlerResult, Job, JobContext, Outcome, StoreExt};
@@ -25,13 +26,14 @@ pub struct SendReminder {
 }
 
 /// What sends letters.
+#[async_trait]
 pub trait Post: Send + Sync + 'static {
     /// Sends one.
     ///
     /// # Errors
     ///
     /// When it could not be sent.
-    fn send(&self, to: &str, text: &str) -> Result<(), std::io::Error>;
+    async fn send(&self, to: &str, text: &str) -> Result<(), std::io::Error>;
 }
 
 /// The post office that a worker was given.
@@ -56,7 +58,7 @@ pub async fn sign_up(jobs: &(impl Producer + ?Sized), address: &str) -> Result<(
 /// When the letter could not be sent.
 pub async fn send_welcome(job: SendWelcome, cx: JobContext) -> HandlerResult {
     let office = cx.state::<Office>()?;
-    match office.send(&job.to, "welcome") {
+    match office.send(&job.to, "welcome").await {
         Err(_) if cx.is_last_attempt() => Ok(Outcome::Cancel(format!("no letter reaches {}", job.to))),
         Err(error) => Err(error.into()),
         Ok(()) => Ok(Outcome::done_with("sent")),
@@ -69,6 +71,6 @@ pub async fn send_welcome(job: SendWelcome, cx: JobContext) -> HandlerResult {
 ///
 /// When the letter could not be sent.
 pub async fn send_reminder(job: SendReminder, cx: JobContext) -> HandlerResult {
-    cx.state::<Office>()?.send(&job.to, "do you still like us?")?;
+    cx.state::<Office>()?.send(&job.to, "do you still like us?").await?;
     Ok(Outcome::Done)
 }

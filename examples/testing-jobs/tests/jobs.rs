@@ -4,6 +4,7 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use awa_core::store::{
     Consumer, Maintainer, MockConsumer, MockMaintainer, MockOperator, MockProducer, MockWakeups, Wakeups,
 };
@@ -20,8 +21,9 @@ struct Notebook {
     closed_for: Mutex<u32>,
 }
 
+#[async_trait]
 impl Post for Notebook {
-    fn send(&self, to: &str, text: &str) -> Result<(), io::Error> {
+    async fn send(&self, to: &str, text: &str) -> Result<(), io::Error> {
         let mut closed_for = self.closed_for.lock().unwrap();
         if *closed_for > 0 {
             *closed_for -= 1;
