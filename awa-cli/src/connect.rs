@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use awa_core::{StoreError, StoreErrorKind};
 use awa_pg::SchemaName;
-use awa_store_sqlx::SqlxStore;
 use clap::Args;
 
+use crate::driver::{Database, Driver};
 use crate::failure::Failure;
 
 /// The schemes of a PostgreSQL URL.
@@ -31,6 +31,10 @@ pub(crate) struct ConnectionArgs {
     /// The schema that Awa lives in [default: awa; of the demo: awa_demo].
     #[arg(long, global = true, value_name = "NAME")]
     schema: Option<SchemaName>,
+
+    /// The library between this program and PostgreSQL; both do the same.
+    #[arg(long, global = true, env = "AWA_DRIVER", value_enum, default_value_t = Driver::Sqlx)]
+    driver: Driver,
 }
 
 impl ConnectionArgs {
@@ -48,20 +52,25 @@ impl ConnectionArgs {
         Ok(self.schema.clone().map_or_else(|| SchemaName::new(default), Ok)?)
     }
 
+    /// The driver.
+    pub(crate) fn driver(&self) -> Driver {
+        self.driver
+    }
+
     /// Connects, whatever state the schema is in.
-    pub(crate) async fn connect(&self) -> Result<SqlxStore, Failure> {
+    pub(crate) async fn connect(&self) -> Result<Database, Failure> {
         const CONNECTIONS: u32 = 4;
         self.connect_with(CONNECTIONS).await
     }
 
     /// Connects to a schema that is ready for this version of Awa.
-    pub(crate) async fn connect_ready(&self, connections: u32) -> Result<SqlxStore, Failure> {
+    pub(crate) async fn connect_ready(&self, connections: u32) -> Result<Database, Failure> {
         let store = self.connect_with(connections).await?;
         store.check_ready().await.map_err(connecting)?;
         Ok(store)
     }
 
-    async fn connect_with(&self, connections: u32) -> Result<SqlxStore, Failure> {
+    async fn connect_with(&self, connections: u32) -> Result<Database, Failure> {
         // An empty URL leaves everything to the PG variables.
         let by_variables = DatabaseUrl(SCHEMES[0].to_owned());
         let url = match self.given_url()? {
@@ -73,7 +82,7 @@ impl ConnectionArgs {
                 ));
             }
         };
-        url.open(self.schema_or(Self::DEFAULT_SCHEMA)?, connections).await
+        url.open(self.driver, self.schema_or(Self::DEFAULT_SCHEMA)?, connections).await
     }
 }
 
@@ -93,9 +102,8 @@ impl DatabaseUrl {
     }
 
     /// Connects to `schema`, with at most so many connections.
-    pub(crate) async fn open(&self, schema: SchemaName, connections: u32) -> Result<SqlxStore, Failure> {
-        let options = SqlxStore::options().schema(schema).max_connections(connections).acquire_timeout(PATIENCE);
-        options.connect(&self.0).await.map_err(connecting)
+    pub(crate) async fn open(&self, driver: Driver, schema: SchemaName, connections: u32) -> Result<Database, Failure> {
+        driver.open(&self.0, schema, connections, PATIENCE).await.map_err(connecting)
     }
 
     fn checked(&self) -> Result<&Self, Failure> {
@@ -136,7 +144,7 @@ mod tests {
     use super::*;
 
     fn args(url: Option<&str>) -> ConnectionArgs {
-        ConnectionArgs { database_url: url.map(|url| DatabaseUrl(url.to_owned())), schema: None }
+        ConnectionArgs { database_url: url.map(|url| DatabaseUrl(url.to_owned())), schema: None, driver: Driver::Sqlx }
     }
 
     #[test]

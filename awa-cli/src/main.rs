@@ -4,6 +4,7 @@ mod args;
 mod commands;
 mod connect;
 mod demo;
+mod driver;
 mod exec;
 mod failure;
 mod job_lines;

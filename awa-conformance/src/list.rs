@@ -39,7 +39,7 @@ macro_rules! each_case {
                 promoted_and_resurrected_jobs_join_the_tail [Clock];
                 a_claim_stops_at_its_limit_of_bytes [];
                 a_job_that_waits_ages_into_a_more_urgent_lane [Clock];
-                a_turn_of_the_ring_does_not_change_the_order [];
+                a_turn_of_the_ring_does_not_change_the_order [Rings];
                 concurrent_claims_never_share_a_job [];
             }
             close {
@@ -85,26 +85,26 @@ macro_rules! each_case {
                 a_job_exists_from_its_commit_on [Transactions];
                 a_rollback_leaves_nothing [Transactions];
                 a_dropped_transaction_is_rolled_back [Transactions];
-                an_open_transaction_delays_nobody [Clock, Transactions];
+                an_open_transaction_delays_nobody [Clock, Rings, Transactions];
                 an_enqueue_of_its_own_is_there_when_it_returns [];
             }
             reclaim {
-                an_open_attempt_outlives_the_rings [];
-                a_waiting_job_outlives_the_ring [];
-                an_open_transaction_outlives_the_ring [Transactions];
-                a_rolled_back_transaction_keeps_no_slot [Transactions];
-                every_end_of_an_attempt_leaves_its_slots_reclaimable [];
-                rescued_attempts_leave_their_slots_reclaimable [Clock];
-                every_wish_of_an_operator_leaves_the_slots_reclaimable [];
-                history_is_kept_for_its_time [Clock];
-                every_kind_of_history_keeps_its_slot [Clock];
-                history_beyond_its_room_goes_early [];
-                dead_and_deferred_jobs_outlive_the_rings [];
-                a_full_ring_absorbs_what_comes [];
-                a_slot_is_drained_when_its_jobs_are_taken [];
-                a_ring_turns_only_when_it_is_due [Clock];
-                a_receipt_from_a_reclaimed_slot_is_stale [];
-                a_paused_queue_does_not_stop_the_others [];
+                an_open_attempt_outlives_the_rings [Rings];
+                a_waiting_job_outlives_the_ring [Rings];
+                an_open_transaction_outlives_the_ring [Rings, Transactions];
+                a_rolled_back_transaction_keeps_no_slot [Rings, Transactions];
+                every_end_of_an_attempt_leaves_its_slots_reclaimable [Rings];
+                rescued_attempts_leave_their_slots_reclaimable [Clock, Rings];
+                every_wish_of_an_operator_leaves_the_slots_reclaimable [Rings];
+                history_is_kept_for_its_time [Clock, Rings];
+                every_kind_of_history_keeps_its_slot [Clock, Rings];
+                history_beyond_its_room_goes_early [Rings];
+                dead_and_deferred_jobs_outlive_the_rings [Rings];
+                a_full_ring_absorbs_what_comes [Rings];
+                a_slot_is_drained_when_its_jobs_are_taken [Rings];
+                a_ring_turns_only_when_it_is_due [Clock, Rings];
+                a_receipt_from_a_reclaimed_slot_is_stale [Rings];
+                a_paused_queue_does_not_stop_the_others [Rings];
             }
             operate {
                 all_views_agree_at_every_step [];
@@ -206,25 +206,25 @@ macro_rules! each_case {
                 a_transaction_cancels_its_own_jobs [Transactions];
             }
             carry {
-                jobs_that_are_handed_back_run_next_in_their_order [];
+                jobs_that_are_handed_back_run_next_in_their_order [Rings];
                 what_is_handed_back_keeps_its_lane_and_the_limit_of_bytes [];
-                waiting_jobs_keep_no_slot_and_their_order [];
-                a_backlog_stays_in_the_ring [];
-                a_late_commit_is_not_overtaken_by_what_is_carried_over [Transactions];
-                a_job_that_was_carried_over_can_be_cancelled [];
-                claims_and_moves_at_once_share_no_job [];
+                waiting_jobs_keep_no_slot_and_their_order [Rings];
+                a_backlog_stays_in_the_ring [Rings];
+                a_late_commit_is_not_overtaken_by_what_is_carried_over [Rings, Transactions];
+                a_job_that_was_carried_over_can_be_cancelled [Rings];
+                claims_and_moves_at_once_share_no_job [Rings];
             }
             leases {
-                an_attempt_without_a_slot_ends_in_every_way [];
-                an_attempt_that_is_moved_keeps_its_receipt [];
-                a_receipt_of_a_lease_that_is_wrong_anywhere_closes_nothing [];
-                one_call_ends_attempts_with_and_without_a_slot [];
-                attempts_without_a_slot_are_rescued [Clock];
-                leases_of_a_dead_worker_are_rescued_page_by_page [Clock];
-                a_job_that_runs_without_a_slot_can_be_cancelled [];
-                nothing_pins_the_rings [];
-                leases_outlive_their_ring [];
-                leases_that_are_moved_are_not_taken_for_stale [];
+                an_attempt_without_a_slot_ends_in_every_way [Rings];
+                an_attempt_that_is_moved_keeps_its_receipt [Rings];
+                a_receipt_of_a_lease_that_is_wrong_anywhere_closes_nothing [Rings];
+                one_call_ends_attempts_with_and_without_a_slot [Rings];
+                attempts_without_a_slot_are_rescued [Clock, Rings];
+                leases_of_a_dead_worker_are_rescued_page_by_page [Clock, Rings];
+                a_job_that_runs_without_a_slot_can_be_cancelled [Rings];
+                nothing_pins_the_rings [Rings];
+                leases_outlive_their_ring [Rings];
+                leases_that_are_moved_are_not_taken_for_stale [Rings];
             }
             grow {
                 a_grown_ring_absorbs_what_pinned_it [Transactions];

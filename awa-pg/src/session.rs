@@ -7,6 +7,7 @@
 mod error;
 mod redact;
 mod transaction;
+mod words;
 
 use std::sync::Arc;
 

@@ -39,7 +39,7 @@ pub use enqueue::enqueue_on;
 pub use install::{PreRing, Prepared};
 pub use operate::cancel_on;
 pub use repair::Repaired;
-pub use wakeups::{Listener, ListenerSource, PgWakeups};
+pub use wakeups::{Listener, ListenerSource, PgWakeups, listen_script};
 
 use crate::schema_name::SchemaName;
 use crate::session::{PgError, Session, Statement, Transaction, TransactionLimits};

@@ -1,7 +1,6 @@
 //! All tasks of one running worker: how they begin, and in which order they end.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use awa_core::store::Task;
@@ -35,7 +34,6 @@ use crate::shutdown::{AbandonedAttempt, ShutdownReport};
 use crate::state::StateMap;
 use crate::stats::Counters;
 use crate::supervise::supervised;
-use crate::warned::WarnedKinds;
 use crate::watch::{Watch, enforce_deadlines};
 
 /// What a worker is made of.
@@ -77,22 +75,8 @@ impl Crew {
     /// Puts the parts together; nothing runs yet.
     pub(crate) fn assemble(plan: Plan) -> Self {
         let Plan { store, instance, queues, handlers, state, settings, counters } = plan;
-        let outbox = Arc::new(Outbox::new(Limits {
-            flush_at: settings.flush_at,
-            linger: settings.linger,
-            max_unconfirmed: settings.max_unconfirmed,
-        }));
-        let executor = Arc::new(Executor {
-            handlers,
-            state: Arc::new(state),
-            retry: settings.retry,
-            unknown_kind_delay: settings.unknown_kind_delay,
-            outbox: Arc::clone(&outbox),
-            counters: Arc::clone(&counters),
-            unknown: WarnedKinds::default(),
-            blocking: WarnedKinds::default(),
-            handed_back: AtomicUsize::new(0),
-        });
+        let outbox = Arc::new(Outbox::new(Limits::of(&settings)));
+        let executor = Arc::new(Executor::new(handlers, state, &settings, Arc::clone(&outbox), Arc::clone(&counters)));
         let heartbeat = Heartbeat {
             store: Arc::clone(&store),
             instance,

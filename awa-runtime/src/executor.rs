@@ -19,6 +19,7 @@ use crate::handler::{ErasedHandler, Handlers};
 use crate::outbox::Outbox;
 use crate::panic::{Payload, caught, dropped, message};
 use crate::seats::Seat;
+use crate::settings::Settings;
 use crate::state::StateMap;
 use crate::stats::Counters;
 use crate::verdict::Circumstances;
@@ -90,8 +91,29 @@ impl Drop for Runner {
 }
 
 impl Executor {
+    /// An executor that leaves ends in `outbox`.
+    pub(crate) fn new(
+        handlers: Handlers,
+        state: StateMap,
+        settings: &Settings,
+        outbox: Arc<Outbox>,
+        counters: Arc<Counters>,
+    ) -> Self {
+        Self {
+            handlers,
+            state: Arc::new(state),
+            retry: settings.retry,
+            unknown_kind_delay: settings.unknown_kind_delay,
+            outbox,
+            counters,
+            unknown: WarnedKinds::default(),
+            blocking: WarnedKinds::default(),
+            handed_back: AtomicUsize::new(0),
+        }
+    }
+
     /// Runs one attempt to its end, which it leaves in the outbox.
-    async fn run(&self, attempt: &Arc<Attempt>) {
+    pub(crate) async fn run(&self, attempt: &Arc<Attempt>) {
         if is_too_late(attempt) {
             // It was never tried, so it is not charged.
             self.end(attempt, AttemptEnd::Release { delay: Duration::ZERO });

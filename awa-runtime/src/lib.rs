@@ -47,6 +47,7 @@
 //! | what a handler gets and returns | [`JobContext`], [`Outcome`], [`JobError`], [`Fatal`] |
 //! | what a worker has done, and how it ended | [`WorkerStats`], [`ShutdownReport`] |
 //! | keeping a store in order without a worker | [`Maintenance`] |
+//! | unit tests of jobs and of what enqueues them (feature `testing`) | `testing` |
 //!
 //! # Inside a worker
 //!
@@ -94,8 +95,8 @@ mod sleep;
 mod state;
 mod stats;
 mod supervise;
-#[cfg(test)]
-mod testing;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 mod threads;
 mod verdict;
 mod warned;

@@ -7,6 +7,8 @@ use awa_core::Closure;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
+use crate::settings::Settings;
+
 /// Where handlers leave the ends of their attempts and the batcher collects them. Leaving one is short and never waits.
 #[derive(Debug)]
 pub(crate) struct Outbox {
@@ -45,6 +47,12 @@ pub(crate) enum Ripe {
     Now,
     At(Instant),
     Empty,
+}
+
+impl Limits {
+    pub(crate) fn of(settings: &Settings) -> Self {
+        Self { flush_at: settings.flush_at, linger: settings.linger, max_unconfirmed: settings.max_unconfirmed }
+    }
 }
 
 impl Outbox {

@@ -1,41 +1,50 @@
-//! Values for the unit tests of this crate.
+//! What unit tests of jobs need besides a store in memory (feature `testing`).
+//!
+//! | to | use |
+//! |---|---|
+//! | call a handler directly | [`TestContext`] |
+//! | run jobs one by one, or all that can run, on the task of the test | [`InlineWorker`], made by [`Worker::inline`](crate::Worker::inline) |
+//! | see what was enqueued, with typed arguments | [`jobs_of`] |
+//! | let time pass | `MemStore::with_manual_clock` of `awa-store-mem` |
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use awa_runtime::testing::jobs_of;
+//! use awa_runtime::{Job, JobContext, Outcome, QueueConfig, StoreExt, Worker};
+//! use awa_store_mem::MemStore;
+//! use serde::{Deserialize, Serialize};
+//!
+//! #[derive(Serialize, Deserialize, Job, Debug, PartialEq)]
+//! #[job(kind = "send_email", queue = "email")]
+//! struct SendEmail {
+//!     to: String,
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+//! let store = Arc::new(MemStore::new());
+//! store.enqueue_job(SendEmail { to: "ada@example.org".into() }).await?;
+//! assert_eq!(jobs_of::<SendEmail>(&*store).await?[0].job, SendEmail { to: "ada@example.org".into() });
+//!
+//! let worker = Worker::builder(store)
+//!     .queue("email", QueueConfig::default())
+//!     .handler(|_: SendEmail, _: JobContext| async { Ok(Outcome::Done) })
+//!     .build()?
+//!     .inline();
+//! assert_eq!(worker.run_until_idle().await?.len(), 1);
+//! # Ok(())
+//! # }
+//! ```
 
-use std::sync::Arc;
+mod context;
+mod enqueued;
+mod inline;
+#[cfg(test)]
+mod samples;
 
-use awa_core::attempt::Receipt;
-use awa_core::id::Slot;
-use awa_core::job::MaxAttempts;
-use awa_core::{
-    BatchId, ClaimedJob, JobId, JobKind, JsonText, Nonce, Priority, QueueName, ReceiptId, RunLease, Timestamp,
-};
-use tokio::time::Instant;
-
-use crate::attempt::Attempt;
-
-/// The claimed job number `number`, of kind `plain`, in its first attempt of 25.
-pub(crate) fn claimed(number: u16) -> ClaimedJob {
-    ClaimedJob {
-        receipt: Receipt {
-            id: ReceiptId::new(BatchId(1), number),
-            claim_slot: Slot(0),
-            nonce: Nonce(7),
-            job: JobId(number.into()),
-            run_lease: RunLease(1),
-        },
-        queue: QueueName::new("default").unwrap(),
-        kind: JobKind::new("plain").unwrap(),
-        args: JsonText::new("args", "{}").unwrap(),
-        metadata: None,
-        priority: Priority::default(),
-        attempt: 1,
-        max_attempts: MaxAttempts::default(),
-        created_at: Timestamp::EPOCH,
-        claimed_at: Timestamp::EPOCH,
-        deadline_at: None,
-    }
-}
-
-/// Attempts at the first `count` jobs.
-pub(crate) fn attempts(count: u16) -> Vec<Arc<Attempt>> {
-    (1..=count).map(|number| Arc::new(Attempt::new(claimed(number), Instant::now(), None))).collect()
-}
+pub use context::TestContext;
+pub use enqueued::{StoredJob, jobs_of};
+pub use inline::{InlineWorker, Ran};
+#[cfg(test)]
+pub(crate) use samples::{attempts, claimed};

@@ -9,7 +9,11 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::builder::WorkerBuilder;
 use crate::crew::{Crew, Plan};
 use crate::error::RuntimeError;
+#[cfg(any(test, feature = "testing"))]
+use crate::executor::Executor;
 use crate::handler::Handlers;
+#[cfg(any(test, feature = "testing"))]
+use crate::outbox::{Limits, Outbox};
 use crate::queue::QueueConfig;
 use crate::settings::Settings;
 use crate::shutdown::ShutdownReport;
@@ -85,6 +89,14 @@ impl Worker {
             }
         }
         AbortOnDropHandle::new(own.spawn(crew.stop())).await.map_err(RuntimeError::from_end_of_threads)
+    }
+
+    /// The same worker for unit tests: it runs jobs when it is told to, on the task that tells it.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn inline(self) -> crate::testing::InlineWorker {
+        let outbox = Arc::new(Outbox::new(Limits::of(&self.settings)));
+        let executor = Executor::new(self.handlers, self.state, &self.settings, outbox, self.counters);
+        crate::testing::InlineWorker { store: self.store, instance: self.instance, queues: self.queues, executor }
     }
 
     /// The counters, readable while the worker runs.

@@ -5,15 +5,11 @@ use std::time::Duration;
 use awa_core::attempt::ErrorText;
 use awa_core::retry::RetryPolicy;
 use awa_core::ring::{RingKind, RotationPolicy};
-use awa_core::store::{
-    Acted, BatchLimit, ClaimRequest, Consumer, JobFilter, Maintainer, Operator, Producer, RescueRequest, Rescued,
-    RetentionPolicy, Task,
-};
+use awa_core::store::{Acted, BatchLimit, ClaimRequest, JobFilter, RescueRequest, Rescued, RetentionPolicy, Task};
 use awa_core::{
     AttemptEnd, ClaimedJob, Closure, ClosureAnswer, InstanceId, JobId, JobKind, JobState, JsonText, NewJob, Nonce,
     QueueName, RunAt, Store,
 };
-use awa_store_sqlx::SqlxStore;
 
 const ME: InstanceId = InstanceId(0x11FE);
 const RESCUER: InstanceId = InstanceId(0x11FF);
@@ -24,7 +20,7 @@ const HEALTHY: Duration = Duration::from_millis(500);
 const ROUNDS: usize = 10_000;
 
 struct Life<'s> {
-    store: &'s SqlxStore,
+    store: &'s dyn Store,
     queue: QueueName,
 }
 
@@ -33,9 +29,8 @@ struct Life<'s> {
 /// # Panics
 ///
 /// When anything fails or answers otherwise.
-pub async fn whole_life(store: &SqlxStore, queue: &str) {
+pub async fn whole_life(store: &dyn Store, queue: &str) {
     let life = Life { store, queue: QueueName::new(queue).expect("a test uses good names") };
-    store.check_ready().await.expect("check_ready");
     store.open_queue(&life.queue).await.expect("open_queue");
     life.ends().await;
     life.wishes().await;
@@ -155,7 +150,7 @@ impl Life<'_> {
     }
 
     async fn wakes(&self) {
-        let Some(wakeups) = Store::wakeups(self.store) else { return };
+        let Some(wakeups) = self.store.wakeups() else { return };
         let ticket = wakeups.announce(&self.queue).await.expect("announce");
         assert!(ticket.announced);
         assert!(self.claim(5).await.is_empty());

@@ -31,9 +31,7 @@ pub struct FreshStore {
 impl FreshStore {
     /// A store with small rings and a clock that the test moves.
     pub async fn with_manual_clock() -> Self {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("the clock of this machine is after 1970");
-        let now = Timestamp::from_micros(i64::try_from(now.as_micros()).expect("the year is below 294,000"));
-        Self::new(SMALL_RINGS, Clock::manual(now)).await
+        Self::new(SMALL_RINGS, clock_from_now()).await
     }
 
     /// A store with rings of the default sizes on the server's clock.
@@ -43,7 +41,7 @@ impl FreshStore {
 
     /// A store with rings of these sizes and this clock.
     pub async fn new(rings: RingSizes, clock: Clock) -> Self {
-        let database = tokio::task::spawn_blocking(move || database(rings)).await.expect("making a database panicked");
+        let database = fresh_database(rings).await;
         let options = options(rings).clock(clock.clone());
         let store = options.connect(&database.url()).await.expect("the test's database can be reached");
         Self { store, clock, database, rings }
@@ -56,8 +54,19 @@ impl FreshStore {
     }
 }
 
+/// A clock that the test moves, and that starts now.
+pub(crate) fn clock_from_now() -> Clock {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("the clock of this machine is after 1970");
+    Clock::manual(Timestamp::from_micros(i64::try_from(now.as_micros()).expect("the year is below 294,000")))
+}
+
 fn options(rings: RingSizes) -> SqlxStoreOptions {
     SqlxStore::options().rings(rings).max_connections(8)
+}
+
+/// The database of [`database`], made beside the tasks of the runtime.
+pub(crate) async fn fresh_database(rings: RingSizes) -> TestDatabase {
+    tokio::task::spawn_blocking(move || database(rings)).await.expect("making a database panicked")
 }
 
 /// A database with the schema installed, copied from a template that the first test makes.

@@ -18,10 +18,24 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     ("awa-store-mem", &["awa-core"]),
     ("awa-pg", &["awa-core"]),
     ("awa-store-sqlx", &["awa-core", "awa-pg"]),
+    ("awa-store-diesel", &["awa-core", "awa-pg"]),
     ("awa-conformance", &["awa-core"]),
     ("awa-runtime", &["awa-core", "awa-macros"]),
-    ("awa-cli", &["awa-core", "awa-pg", "awa-runtime", "awa-store-mem", "awa-store-sqlx"]),
-    ("tests", &["awa-core", "awa-pg", "awa-store-sqlx", "awa-store-mem", "awa-runtime", "awa-conformance"]),
+    ("awa-cli", &["awa-core", "awa-pg", "awa-runtime", "awa-store-mem", "awa-store-sqlx", "awa-store-diesel"]),
+    (
+        "tests",
+        &[
+            "awa-core",
+            "awa-pg",
+            "awa-store-sqlx",
+            "awa-store-diesel",
+            "awa-store-mem",
+            "awa-runtime",
+            "awa-conformance",
+        ],
+    ),
+    ("sqlite-store", &["awa-core"]),
+    ("testing-jobs", &["awa-core", "awa-runtime"]),
     ("xtask", &[]),
 ];
 
@@ -46,6 +60,7 @@ const MUST_NOT_NAME: &[(&str, &[&str], &str)] = &[
     ("awa-runtime", &["SqlxStore", "MemStore", "sqlstate", "SQLSTATE", "awa_pg"], "the runtime knows traits only"),
     ("awa-conformance", &["tokio::", "sqlx", "awa_pg"], "the suite opens no connection and needs no runtime"),
     ("awa-store-sqlx", &["StoreErrorKind::Contended", "sqlstate"], "an adapter decides nothing"),
+    ("awa-store-diesel", &["StoreErrorKind::Contended", "sqlstate"], "an adapter decides nothing"),
 ];
 
 /// Beginnings of SQL statements. In Rust sources outside the tests they may not stand in a string.
@@ -79,8 +94,9 @@ fn read(path: &Path) -> String {
 }
 
 fn crates() -> Vec<PathBuf> {
-    let mut crates: Vec<_> = fs::read_dir(root())
-        .expect("the workspace can be listed")
+    let mut crates: Vec<_> = [root(), root().join("examples")]
+        .iter()
+        .flat_map(|folder| fs::read_dir(folder).expect("the workspace can be listed"))
         .map(|entry| entry.expect("an entry can be read").path())
         .filter(|path| path.join("Cargo.toml").is_file())
         .collect();
@@ -149,7 +165,9 @@ fn crates_do_not_name_what_they_must_not_know() {
 #[test]
 fn sql_stands_only_in_sql_files() {
     let mut faults = Vec::new();
-    for folder in crates().into_iter().filter(|folder| !folder.ends_with("tests")) {
+    // A store of somebody else's has SQL of its own.
+    for folder in crates().into_iter().filter(|folder| !folder.ends_with("tests") && !folder.ends_with("sqlite-store"))
+    {
         for path in files(&folder.join("src"), ".rs") {
             if shown(&path).starts_with("awa-pg/src/cluster")
                 || ["tests.rs", "tidy.rs"].iter().any(|end| shown(&path).ends_with(end))
@@ -166,6 +184,39 @@ fn sql_stands_only_in_sql_files() {
         }
     }
     must_be_empty("SQL outside awa-pg/sql", &faults);
+}
+
+#[test]
+fn drivers_are_named_in_one_file_of_the_command() {
+    let names = ["SqlxStore", "DieselStore", "sqlx::", "diesel", "awa_store_sqlx", "awa_store_diesel"];
+    let mut faults = Vec::new();
+    for path in files(&root().join("awa-cli/src"), ".rs") {
+        if shown(&path).ends_with("src/driver.rs") {
+            continue;
+        }
+        for (number, line) in code_lines(&read(&path)) {
+            let found = names.iter().filter(|name| line.contains(**name));
+            faults.extend(found.map(|name| format!("{}:{number} names {name}", shown(&path))));
+        }
+    }
+    must_be_empty("drivers outside awa-cli/src/driver.rs", &faults);
+}
+
+/// Diesel hides the SQLSTATE of an error and shows the constraint that it names.
+#[test]
+fn errors_of_the_schema_name_their_code_as_a_constraint_too() {
+    let mut faults = Vec::new();
+    for path in files(&root().join("awa-pg/sql"), ".sql") {
+        for (number, line) in read(&path).lines().enumerate() {
+            for (at, _) in line.match_indices("ERRCODE = 'AW") {
+                let code = &line[at + "ERRCODE = '".len()..][..5];
+                if !line.contains(&format!("CONSTRAINT = '{code}'")) {
+                    faults.push(format!("{}:{}: {}", shown(&path), number + 1, line.trim()));
+                }
+            }
+        }
+    }
+    must_be_empty("errors that diesel cannot tell; write USING ERRCODE = 'AWnnn', CONSTRAINT = 'AWnnn'", &faults);
 }
 
 #[test]

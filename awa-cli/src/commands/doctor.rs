@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use awa_core::doctor::{Report, Severity};
+use awa_pg::store::DoctorOptions;
 use awa_runtime::MaintenanceConfig;
-use awa_store_sqlx::DoctorOptions;
 use clap::Args;
 
 use crate::connect::ConnectionArgs;

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use awa_core::job::MaxAttempts;
-use awa_core::store::Producer;
 use awa_core::{Enqueued, JobId, JobKind, JsonText, OrderingKey, Priority, QueueName, RunAt, Timestamp};
 use clap::Args;
 use serde::Serialize;

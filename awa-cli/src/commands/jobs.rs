@@ -4,9 +4,8 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use awa_core::attempt::ErrorText;
-use awa_core::store::{Acted, JobFilter, JobView, MoveTo, Operator, Refusal};
-use awa_core::{JobId, JobKind, JobState, Priority, QueueName, StoreError};
-use awa_store_sqlx::SqlxStore;
+use awa_core::store::{Acted, JobFilter, JobView, MoveTo, Refusal};
+use awa_core::{JobId, JobKind, JobState, Priority, QueueName, Store, StoreError};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use tokio::time::sleep;
@@ -134,8 +133,8 @@ fn parse_id(text: &str) -> Result<JobId, String> {
 pub(super) async fn run(connection: &ConnectionArgs, command: &JobsCommand, format: Format) -> Result<(), Failure> {
     let store = connection.connect_ready(1).await?;
     match command {
-        JobsCommand::List(args) => list(&store, args, format).await,
-        JobsCommand::Get { id } => get(&store, *id, format).await,
+        JobsCommand::List(args) => list(&*store, args, format).await,
+        JobsCommand::Get { id } => get(&*store, *id, format).await,
         JobsCommand::Cancel { ids, reason } => {
             let reason = ErrorText::new(reason);
             let acted = act_until_settled(ids, async |ids| store.cancel(&ids, &reason).await).await?;
@@ -168,7 +167,7 @@ struct Page {
     next_before: Option<JobId>,
 }
 
-async fn list(store: &SqlxStore, args: &ListArgs, format: Format) -> Result<(), Failure> {
+async fn list(store: &dyn Store, args: &ListArgs, format: Format) -> Result<(), Failure> {
     let limit = usize::from(args.limit);
     let ListArgs { queue, state, kind, before, .. } = args;
     let filter = JobFilter { queue: queue.clone(), state: *state, kind: kind.clone(), before: *before, limit };
@@ -221,7 +220,7 @@ fn note(job: &JobView) -> String {
     one_line(&parts.join(": "), WIDTH)
 }
 
-async fn get(store: &SqlxStore, id: JobId, format: Format) -> Result<(), Failure> {
+async fn get(store: &dyn Store, id: JobId, format: Format) -> Result<(), Failure> {
     let view = store.get(id).await?;
     let view = view.ok_or_else(|| {
         Failure::new(format!("there is no job {id}, or its history is no longer kept; look with awa jobs list"))

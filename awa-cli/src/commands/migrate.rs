@@ -1,6 +1,6 @@
 //! `awa migrate`: sets up the schema.
 
-use awa_store_sqlx::Prepared;
+use awa_pg::store::Prepared;
 use serde::Serialize;
 
 use crate::connect::ConnectionArgs;

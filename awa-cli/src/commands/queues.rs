@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use awa_core::store::{Operator, PurgeScope, Purged, QueueView};
+use awa_core::store::{PurgeScope, Purged, QueueView};
 use awa_core::{QueueName, QueueSettings, ShardCount, StoreError};
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;

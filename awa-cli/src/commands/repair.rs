@@ -1,7 +1,7 @@
 //! `awa repair`: makes a schema usable that was carried here from another cluster.
 
 use awa_core::ring::RingKind;
-use awa_store_sqlx::Repaired;
+use awa_pg::store::Repaired;
 use serde::Serialize;
 
 use crate::connect::ConnectionArgs;

@@ -112,7 +112,7 @@ pub(super) async fn run(connection: &ConnectionArgs, args: WorkArgs, format: For
     let mut signals = StopSignal::listen()?;
     let program = Arc::new(Program::find(args.exec, args.timeout)?);
     log::to_stderr("warn");
-    let store = Arc::new(connection.connect_ready(CONNECTIONS).await?);
+    let store = connection.connect_ready(CONNECTIONS).await?.shared();
     let mut builder = Worker::builder(store).shutdown_grace(args.grace).fallback_handler(move |job, cx| {
         let program = Arc::clone(&program);
         async move { program.run(&job, &cx).await }

@@ -160,6 +160,7 @@ impl Member {
             .args(["demo-worker", "--queue", queue.as_str(), "--schema", database.schema.as_str()])
             // Other users can read a command line, but not an environment.
             .env("DATABASE_URL", database.url.reveal())
+            .env("AWA_DRIVER", database.driver.as_str())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .kill_on_drop(true)

@@ -6,11 +6,11 @@ use awa_core::{JobId, NewJob, Store};
 use awa_pg::SchemaName;
 use awa_pg::cluster::{Cluster, ClusterError, ClusterOptions};
 use awa_store_mem::{MemStore, MemTransaction};
-use awa_store_sqlx::SqlxStore;
 use tokio::task::spawn_blocking;
 
 use super::StoreChoice;
 use crate::connect::{ConnectionArgs, DatabaseUrl};
+use crate::driver::{self, Driver};
 use crate::failure::Failure;
 use crate::output::complain;
 
@@ -31,7 +31,8 @@ pub(super) enum Place {
 /// A database with a prepared schema.
 #[derive(Debug)]
 pub(super) struct Database {
-    pub(super) store: SqlxStore,
+    pub(super) store: driver::Database,
+    pub(super) driver: Driver,
     pub(super) url: DatabaseUrl,
     pub(super) schema: SchemaName,
     /// The throw-away server, which ends with this value.
@@ -46,13 +47,13 @@ impl Place {
         }
         if let Some(url) = connection.given_url()? {
             let schema = connection.schema_or(DEMO_SCHEMA)?;
-            return Database::prepare(url.clone(), schema, None).await;
+            return Database::prepare(connection.driver(), url.clone(), schema, None).await;
         }
         match throw_away().await? {
             Ok(cluster) => {
                 let url = DatabaseUrl::of_cluster(cluster.url("postgres"));
                 let schema = connection.schema_or(ConnectionArgs::DEFAULT_SCHEMA)?;
-                Database::prepare(url, schema, Some(cluster)).await
+                Database::prepare(connection.driver(), url, schema, Some(cluster)).await
             }
             Err(error) if choice == StoreChoice::Auto => {
                 complain(&format!("no PostgreSQL: {}", Failure::from(error).message()));
@@ -67,7 +68,7 @@ impl Place {
     pub(super) fn store(&self) -> Arc<dyn Store> {
         match self {
             Self::Memory(store) => Arc::new(store.clone()),
-            Self::Postgres(database) => Arc::new(database.store.clone()),
+            Self::Postgres(database) => database.store.shared(),
         }
     }
 
@@ -79,13 +80,21 @@ impl Place {
         }
     }
 
+    /// The name of the driver in the report.
+    pub(super) fn driver(&self) -> Option<&'static str> {
+        match self {
+            Self::Memory(_) => None,
+            Self::Postgres(database) => Some(database.driver()),
+        }
+    }
+
     /// What it is, for people.
     pub(super) fn describe(&self) -> String {
         match self {
             Self::Memory(_) => "memory, in one process; the kill of a worker is simulated".to_owned(),
             Self::Postgres(database) => match &database.cluster {
-                Some(cluster) => format!("a throw-away PostgreSQL {}", cluster.version()),
-                None => format!("the given PostgreSQL, schema {}", database.schema),
+                Some(cluster) => format!("a throw-away PostgreSQL {} through {}", cluster.version(), database.driver()),
+                None => format!("the given PostgreSQL through {}, schema {}", database.driver(), database.schema),
             },
         }
     }
@@ -100,10 +109,19 @@ impl Place {
 }
 
 impl Database {
-    async fn prepare(url: DatabaseUrl, schema: SchemaName, cluster: Option<Cluster>) -> Result<Place, Failure> {
-        let store = url.open(schema.clone(), CONNECTIONS).await?;
+    fn driver(&self) -> &'static str {
+        self.driver.as_str()
+    }
+
+    async fn prepare(
+        driver: Driver,
+        url: DatabaseUrl,
+        schema: SchemaName,
+        cluster: Option<Cluster>,
+    ) -> Result<Place, Failure> {
+        let store = url.open(driver, schema.clone(), CONNECTIONS).await?;
         store.prepare_schema().await?;
-        Ok(Place::Postgres(Box::new(Self { store, url, schema, cluster })))
+        Ok(Place::Postgres(Box::new(Self { store, driver, url, schema, cluster })))
     }
 }
 
@@ -117,14 +135,14 @@ async fn throw_away() -> Result<Result<Cluster, ClusterError>, Failure> {
 #[derive(Clone, Debug)]
 pub(super) enum TransactionSource {
     Memory(MemStore),
-    Postgres(SqlxStore),
+    Postgres(driver::Database),
 }
 
 /// A transaction of the application, in which jobs are enqueued.
 #[derive(Debug)]
 pub(super) enum Transaction {
     Memory(MemTransaction),
-    Postgres(SqlxStore, sqlx::Transaction<'static, sqlx::Postgres>),
+    Postgres(driver::Transaction),
 }
 
 impl TransactionSource {
@@ -132,11 +150,7 @@ impl TransactionSource {
     pub(super) async fn begin(&self) -> Result<Transaction, Failure> {
         Ok(match self {
             Self::Memory(store) => Transaction::Memory(store.begin()?),
-            Self::Postgres(store) => {
-                let begun = store.pool().begin().await;
-                let begun = begun.map_err(|error| Failure::of("beginning a transaction", &error))?;
-                Transaction::Postgres(store.clone(), begun)
-            }
+            Self::Postgres(database) => Transaction::Postgres(database.begin().await?),
         })
     }
 }
@@ -146,7 +160,7 @@ impl Transaction {
     pub(super) async fn enqueue(&mut self, jobs: &[NewJob]) -> Result<Vec<JobId>, Failure> {
         let enqueued = match self {
             Self::Memory(transaction) => transaction.enqueue(jobs)?,
-            Self::Postgres(store, transaction) => store.enqueue_in(&mut *transaction, jobs).await?,
+            Self::Postgres(transaction) => transaction.enqueue(jobs).await?,
         };
         Ok(enqueued.into_iter().map(awa_core::Enqueued::id).collect())
     }
@@ -155,9 +169,7 @@ impl Transaction {
     pub(super) async fn commit(self) -> Result<(), Failure> {
         match self {
             Self::Memory(transaction) => Ok(transaction.commit()?),
-            Self::Postgres(_, transaction) => {
-                transaction.commit().await.map_err(|error| Failure::of("committing a transaction", &error))
-            }
+            Self::Postgres(transaction) => transaction.commit().await,
         }
     }
 
@@ -165,9 +177,7 @@ impl Transaction {
     pub(super) async fn roll_back(self) -> Result<(), Failure> {
         match self {
             Self::Memory(transaction) => Ok(transaction.rollback()?),
-            Self::Postgres(_, transaction) => {
-                transaction.rollback().await.map_err(|error| Failure::of("rolling a transaction back", &error))
-            }
+            Self::Postgres(transaction) => transaction.roll_back().await,
         }
     }
 }

@@ -5,7 +5,6 @@
 //! object per line.
 
 use std::io::Write;
-use std::sync::Arc;
 use std::time::Duration;
 
 use awa_core::{InstanceId, QueueName};
@@ -50,7 +49,7 @@ pub(crate) async fn work(connection: &ConnectionArgs, args: &DemoWorkerArgs) -> 
     log::to_stderr("error");
     let store = connection.connect_ready(CONNECTIONS).await?;
     let gate = Gate::default();
-    let worker = worker::build(Arc::new(store), &args.queue, gate.clone())?;
+    let worker = worker::build(store.shared(), &args.queue, gate.clone())?;
     tell(Told::Started(worker.instance()))?;
     let stats = worker.stats();
     let telling = tokio::spawn(keep_telling(stats.clone()));

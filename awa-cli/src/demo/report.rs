@@ -13,6 +13,8 @@ use super::verify::Findings;
 #[derive(Serialize, Debug)]
 pub(super) struct Report {
     store: &'static str,
+    /// Of PostgreSQL.
+    driver: Option<&'static str>,
     /// Whether the workers were processes, and the kill a real one.
     real_processes: bool,
     workers: u8,
@@ -57,6 +59,7 @@ impl Report {
         let jobs_per_s = if seconds > 0.0 { rounded(findings.completed as f64 / seconds) } else { 0.0 };
         Self {
             store: place.name(),
+            driver: place.driver(),
             real_processes: matches!(place, Place::Postgres(_)),
             workers: run.workers,
             seed: run.seed,
@@ -151,6 +154,7 @@ mod tests {
     fn report() -> Report {
         Report {
             store: "postgres",
+            driver: None,
             real_processes: true,
             workers: 2,
             seed: 7,

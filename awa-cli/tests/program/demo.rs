@@ -48,14 +48,25 @@ fn in_memory_every_result_is_right_although_a_worker_dies() {
 
 #[test]
 fn on_postgresql_every_result_is_right_although_a_worker_is_killed() {
+    every_result_is_right_through("sqlx");
+}
+
+#[test]
+fn through_diesel_every_result_is_right_although_a_worker_is_killed() {
+    every_result_is_right_through("diesel");
+}
+
+fn every_result_is_right_through(driver: &str) {
     let database = empty_database();
     let folder = folder(1_000);
     let dir = folder.path().to_str().unwrap();
-    let ended = Awa::on(database.url()).run(["demo", dir, "--seed", "1", "--json"]).ok();
+    let ended = Awa::on(database.url()).run(["demo", dir, "--driver", driver, "--seed", "1", "--json"]).ok();
+    assert!(ended.stderr.contains(&format!("through {driver}")), "{}", ended.stderr);
     assert!(ended.stderr.contains("killed worker 1 of 2"), "{}", ended.stderr);
     let report = ended.json();
     assert_proven(&report, 1_000);
     assert_eq!((&report["store"], &report["real_processes"]), (&"postgres".into(), &true.into()));
+    assert_eq!(report["driver"], driver);
     assert_ne!(report["rescued"], 0, "the worker was killed while it held jobs: {report}");
     // The hot tables are only ever appended to.
     let changed = database.psql(

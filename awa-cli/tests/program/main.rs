@@ -4,5 +4,6 @@ mod awa;
 mod bad_input;
 mod demo;
 mod doctor;
+mod driver;
 mod round_trip;
 mod usage;

@@ -28,7 +28,7 @@ BEGIN
         v_made := v_made + 1;
     END LOOP;
     IF v_made = 0 THEN
-        RAISE EXCEPTION 'the % ring has no tables', p_ring USING ERRCODE = 'AW002', HINT = 'run `awa doctor`';
+        RAISE EXCEPTION 'the % ring has no tables', p_ring USING ERRCODE = 'AW002', CONSTRAINT = 'AW002', HINT = 'run `awa doctor`';
     END IF;
     CASE p_ring
     WHEN 'queue' THEN

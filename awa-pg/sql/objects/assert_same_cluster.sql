@@ -10,7 +10,8 @@ LANGUAGE plpgsql STABLE AS $awa$
 BEGIN
     IF (pg_catalog.pg_control_system()).system_identifier <> /*schema*/awa.home_cluster() THEN
         RAISE EXCEPTION 'the schema was carried here from another PostgreSQL cluster and is not repaired yet'
-            USING ERRCODE = 'AW001', HINT = 'run `awa repair`; nothing is lost until then';
+            USING ERRCODE = 'AW001', CONSTRAINT = 'AW001',
+                HINT = 'run `awa repair`; nothing is lost until then';
     END IF;
 END
 $awa$;

@@ -12,7 +12,7 @@ DECLARE
     v_now timestamptz := coalesce(p_now, clock_timestamp());
 BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' OR pg_current_xact_id_if_assigned() IS NOT NULL THEN
-        RAISE EXCEPTION 'cancel_jobs must be a READ COMMITTED statement of its own' USING ERRCODE = 'AW003',
+        RAISE EXCEPTION 'cancel_jobs must be a READ COMMITTED statement of its own' USING ERRCODE = 'AW003', CONSTRAINT = 'AW003',
             HINT = 'inside another transaction it would hold lanes until that transaction ends';
     END IF;
     IF current_setting('synchronous_commit') IN ('off', 'local') THEN

@@ -43,14 +43,15 @@ DECLARE
     v_now       timestamptz := coalesce(p_now, clock_timestamp());
 BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' OR pg_current_xact_id_if_assigned() IS NOT NULL THEN
-        RAISE EXCEPTION 'claim_jobs must be a READ COMMITTED statement of its own' USING ERRCODE = 'AW003',
+        RAISE EXCEPTION 'claim_jobs must be a READ COMMITTED statement of its own' USING ERRCODE = 'AW003', CONSTRAINT = 'AW003',
             HINT = 'inside another transaction a claim would hold its lanes until that transaction ends';
     END IF;
     PERFORM /*schema*/awa.assert_same_cluster();
     -- A claim of no jobs would pass over what it does not hand out.
     IF coalesce(p_max_jobs NOT BETWEEN 1 AND 1023, true) OR coalesce(p_max_bytes < 1, true) THEN
         RAISE EXCEPTION 'claim_jobs takes 1 to 1023 jobs and at least 1 byte, not % and %', p_max_jobs, p_max_bytes
-            USING ERRCODE = 'AW003', HINT = 'do not call it while there is no room for a job';
+            USING ERRCODE = 'AW003', CONSTRAINT = 'AW003',
+                HINT = 'do not call it while there is no room for a job';
     END IF;
     contended := false;
     more := false;

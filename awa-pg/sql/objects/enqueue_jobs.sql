@@ -27,7 +27,8 @@ DECLARE
 BEGIN
     IF EXISTS (SELECT FROM unnest(p_kinds) AS k WHERE octet_length(k) NOT BETWEEN 1 AND 200) OR 1 > ANY (p_max_attempts) THEN
         RAISE EXCEPTION 'a job has a kind that is empty or longer than 200 bytes, or fewer than one attempt'
-            USING ERRCODE = 'AW003', HINT = 'change that job; nothing of the call was stored';
+            USING ERRCODE = 'AW003', CONSTRAINT = 'AW003',
+                HINT = 'change that job; nothing of the call was stored';
     END IF;
     PERFORM /*schema*/awa.assert_same_cluster();
     IF coalesce(cardinality(p_priorities) <> cardinality(p_queues) OR cardinality(p_shards) <> cardinality(p_queues)
@@ -38,7 +39,8 @@ BEGIN
                        coalesce(cardinality(p_orders), v_count)])
                 OR 1 > ANY (p_lane_of_job) OR cardinality(p_queues) < ANY (p_lane_of_job), false) THEN
         RAISE EXCEPTION 'the arrays of % jobs in % lanes do not fit each other', v_count, cardinality(p_queues)
-            USING ERRCODE = 'AW003', HINT = 'each array has an element per job, or one for all where that is allowed';
+            USING ERRCODE = 'AW003', CONSTRAINT = 'AW003',
+                HINT = 'each array has an element per job, or one for all where that is allowed';
     END IF;
     IF v_jobs IS NULL THEN
         v_jobs := ARRAY(SELECT nextval('/*schema*/awa.job_id_seq') FROM generate_series(1, v_count));
@@ -57,7 +59,7 @@ BEGIN
             IF coalesce(octet_length(v_to.queues[v_lane]) NOT BETWEEN 1 AND 200 OR v_to.priorities[v_lane] NOT BETWEEN 1 AND 4
                         OR v_to.shards[v_lane] < 0, true) THEN
                 RAISE EXCEPTION 'queue % with priority % and shard % is no lane',
-                        v_to.queues[v_lane], v_to.priorities[v_lane], v_to.shards[v_lane] USING ERRCODE = 'AW003',
+                        v_to.queues[v_lane], v_to.priorities[v_lane], v_to.shards[v_lane] USING ERRCODE = 'AW003', CONSTRAINT = 'AW003',
                     HINT = 'a queue has 1 to 200 bytes, a priority is 1 to 4, a shard is at least 0';
             END IF;
             INSERT INTO /*schema*/awa.lane_hints (lane_id, priority, shard, queue)

@@ -25,7 +25,8 @@ BEGIN
                 OR coalesce(cardinality(p_periods_us), cardinality(p_args)) <> cardinality(p_args)
                 OR coalesce(cardinality(p_replaces), cardinality(p_args)) <> cardinality(p_args), true) THEN
         RAISE EXCEPTION 'the arrays of the keys of % jobs do not fit', cardinality(p_args)
-            USING ERRCODE = 'AW003', HINT = 'each array has an element per job';
+            USING ERRCODE = 'AW003', CONSTRAINT = 'AW003',
+                HINT = 'each array has an element per job';
     END IF;
     v_ids := ARRAY(SELECT nextval('/*schema*/awa.job_id_seq') FROM generate_series(1, cardinality(p_args)));
     v_keys := ARRAY(

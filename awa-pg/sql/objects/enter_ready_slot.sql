@@ -27,7 +27,7 @@ BEGIN
         ELSE
             PERFORM /*schema*/awa.refuse_unknown_slot('queue', v_slot, false);
             RAISE EXCEPTION 'the open slot % is not a slot of the queue ring', v_slot
-                USING ERRCODE = 'AW002', HINT = 'the setting ' || v_setting || ' or queue_ring_pointer was changed by hand';
+                USING ERRCODE = 'AW002', CONSTRAINT = 'AW002', HINT = 'the setting ' || v_setting || ' or queue_ring_pointer was changed by hand';
         END CASE;
         IF v_is_held THEN
             RETURN v_slot;

@@ -12,7 +12,7 @@ DECLARE
 BEGIN
     BEGIN
         SELECT j.state INTO v_state FROM /*schema*/awa.jobs AS j WHERE j.job_id = p_job;
-        RAISE EXCEPTION 'looked' USING ERRCODE = 'AW000';
+        RAISE EXCEPTION 'looked' USING ERRCODE = 'AW000', CONSTRAINT = 'AW000';
     EXCEPTION WHEN SQLSTATE 'AW000' THEN
         RETURN v_state;
     END;

@@ -54,7 +54,8 @@ BEGIN
             IF v_moved <> cardinality(v_group.receipts) THEN
                 RAISE EXCEPTION 'of % attempts on queue slot % only % have their job', cardinality(v_group.receipts),
                     v_group.ready_slot, v_moved
-                    USING ERRCODE = 'AW002', HINT = 'a row of ready_entries or queue_lanes was changed by hand';
+                    USING ERRCODE = 'AW002', CONSTRAINT = 'AW002',
+                        HINT = 'a row of ready_entries or queue_lanes was changed by hand';
             END IF;
             v_total := v_total + v_moved;
         END LOOP;

@@ -14,11 +14,11 @@ DECLARE
     v_now timestamptz := coalesce(p_now, clock_timestamp());
 BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' OR pg_current_xact_id_if_assigned() IS NOT NULL THEN
-        RAISE EXCEPTION 'move_jobs must be a READ COMMITTED statement of its own' USING ERRCODE = 'AW003',
+        RAISE EXCEPTION 'move_jobs must be a READ COMMITTED statement of its own' USING ERRCODE = 'AW003', CONSTRAINT = 'AW003',
             HINT = 'inside another transaction it would hold lanes until that transaction ends';
     END IF;
     IF octet_length(p_queue) NOT BETWEEN 1 AND 200 OR p_priority NOT BETWEEN 1 AND 4 THEN
-        RAISE EXCEPTION 'queue % with priority % is no place for a job', p_queue, p_priority USING ERRCODE = 'AW003',
+        RAISE EXCEPTION 'queue % with priority % is no place for a job', p_queue, p_priority USING ERRCODE = 'AW003', CONSTRAINT = 'AW003',
             HINT = 'a queue has 1 to 200 bytes, a priority is 1 to 4';
     END IF;
     IF current_setting('synchronous_commit') IN ('off', 'local') THEN

@@ -21,7 +21,7 @@ BEGIN
     ON CONFLICT DO NOTHING;
     PERFORM FROM /*schema*/awa.queue_lanes AS l WHERE l.queue = p_queue AND l.shard = p_shard HAVING count(*) = 4;
     IF NOT FOUND AND current_setting('transaction_isolation') = 'read committed' THEN
-        RAISE EXCEPTION 'a lane of queue % has the number of a lane of another queue', p_queue USING ERRCODE = 'AW003',
+        RAISE EXCEPTION 'a lane of queue % has the number of a lane of another queue', p_queue USING ERRCODE = 'AW003', CONSTRAINT = 'AW003',
             HINT = 'give the queue another name';
     END IF;
 END

@@ -82,7 +82,8 @@ BEGIN
     INTO v_moved, v_queues, v_finished, v_dead FROM ended AS e;
     IF v_moved <> cardinality(p_ended) THEN
         RAISE EXCEPTION 'of % ended attempts only % have their job and a place for it', cardinality(p_ended), v_moved
-            USING ERRCODE = 'AW002', HINT = 'a row of queue_lanes was changed by hand, or a caller used an unknown route';
+            USING ERRCODE = 'AW002', CONSTRAINT = 'AW002',
+                HINT = 'a row of queue_lanes was changed by hand, or a caller used an unknown route';
     END IF;
     IF v_finished IS NOT NULL THEN
         PERFORM /*schema*/awa.release_unique_keys(v_finished, 16::smallint);

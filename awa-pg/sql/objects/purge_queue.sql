@@ -16,7 +16,7 @@ DECLARE
     v_ids      bigint[];
 BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' OR pg_current_xact_id_if_assigned() IS NOT NULL THEN
-        RAISE EXCEPTION 'purge_queue must be a READ COMMITTED statement of its own' USING ERRCODE = 'AW003',
+        RAISE EXCEPTION 'purge_queue must be a READ COMMITTED statement of its own' USING ERRCODE = 'AW003', CONSTRAINT = 'AW003',
             HINT = 'inside another transaction it would hold lanes until that transaction ends';
     END IF;
     PERFORM /*schema*/awa.assert_same_cluster();

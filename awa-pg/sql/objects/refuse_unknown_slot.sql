@@ -16,7 +16,7 @@ BEGIN
     END IF;
     IF p_must_exist THEN
         RAISE EXCEPTION 'the % ring has no slot %', p_ring, p_slot
-            USING ERRCODE = 'AW002', HINT = 'run `awa doctor`; a pointer or a slot was changed by hand';
+            USING ERRCODE = 'AW002', CONSTRAINT = 'AW002', HINT = 'run `awa doctor`; a pointer or a slot was changed by hand';
     END IF;
 END
 $awa$;

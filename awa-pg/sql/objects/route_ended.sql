@@ -23,7 +23,8 @@ BEGIN
     IF cardinality(v_ended) IS DISTINCT FROM cardinality(p_tags) THEN
         RAISE EXCEPTION 'of % ended attempts in queue slot % only % have their job', cardinality(p_tags), p_ready_slot,
             coalesce(cardinality(v_ended), 0)
-            USING ERRCODE = 'AW002', HINT = 'a row of ready_entries or ready_claim_attempt_batches was changed by hand';
+            USING ERRCODE = 'AW002', CONSTRAINT = 'AW002',
+                HINT = 'a row of ready_entries or ready_claim_attempt_batches was changed by hand';
     END IF;
     PERFORM /*schema*/awa.place_ended(v_ended, p_outcomes, p_routes, p_delays_us, p_texts, p_results, p_done_slot, p_now);
 END

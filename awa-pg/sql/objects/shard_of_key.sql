@@ -12,7 +12,7 @@ DECLARE
     v_next  bigint;
 BEGIN
     IF p_number NOT BETWEEN 1 AND 2147483646 THEN
-        RAISE EXCEPTION '% is not the number of an ordering key', p_number USING ERRCODE = 'AW003',
+        RAISE EXCEPTION '% is not the number of an ordering key', p_number USING ERRCODE = 'AW003', CONSTRAINT = 'AW003',
             HINT = 'it lies from 1 to 2147483646';
     END IF;
     LOOP

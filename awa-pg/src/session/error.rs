@@ -6,6 +6,7 @@ use std::fmt;
 use awa_core::error::{StoreError, StoreErrorKind};
 
 use super::redact::without_passwords;
+use super::words;
 
 /// A failure as the driver reported it, free of passwords.
 #[derive(Debug)]
@@ -22,6 +23,13 @@ impl PgError {
     /// An error that the server answered with, by its SQLSTATE and its message.
     pub fn from_server(sqlstate: impl Into<String>, message: impl AsRef<str>) -> Self {
         Self { sqlstate: Some(sqlstate.into()), ..Self::from_driver(message) }
+    }
+
+    /// An error that the server answered with, through a driver that hides the SQLSTATE: it is told from the server's
+    /// words where they are known, and from the constraint that the error names, if any.
+    pub fn from_server_words(message: impl AsRef<str>, constraint: Option<&str>) -> Self {
+        let sqlstate = words::sqlstate(message.as_ref(), constraint).map(str::to_owned);
+        Self { sqlstate, ..Self::from_driver(message) }
     }
 
     /// A connection that could not be made, was not free in time, or broke.
@@ -91,6 +99,12 @@ impl PgError {
     /// Whether the connection is gone, so that the outcome of the call is unknown.
     pub fn is_connection_lost(&self) -> bool {
         self.connection_lost
+    }
+
+    /// Whether the connection is of no further use: it is gone, or the server said that it ends it.
+    pub fn ends_session(&self) -> bool {
+        let ends = |code: &str| code.starts_with("57P0") || code.starts_with("08") || matches!(code, "25P03" | "25P04");
+        self.connection_lost || self.sqlstate.as_deref().is_some_and(ends)
     }
 
     /// What kind of trouble it is, by SQLSTATE.

@@ -47,6 +47,11 @@ pub trait ListenerSource: Send + Sync + std::fmt::Debug {
     async fn session(&self) -> Result<Box<dyn Session + '_>, PgError>;
 }
 
+/// The script that makes a connection listen on `channel`, for [`Session::batch`] of a driver that has no call for it.
+pub fn listen_script(channel: &str) -> String {
+    format!("LISTEN \"{}\"", channel.replace('"', "\"\""))
+}
+
 /// The wake-ups of a [`PgStore`](super::PgStore). Clones share one connection.
 #[derive(Debug, Clone)]
 pub struct PgWakeups {

@@ -7,13 +7,14 @@ use awa_core::time::Timestamp;
 use super::array::Elements;
 use super::error::{DecodeError, DecodeProblem};
 use super::scalar::{Json, Scalar};
+use super::types::{PgType, UNTOLD};
 
 /// The names and types of the columns of a result, shared by its rows.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Columns(Vec<(String, u32)>);
 
 impl Columns {
-    /// Columns from the names and type object ids that the server sent.
+    /// Columns from the names and type object ids that the server sent; [`UNTOLD`] for a type that the driver does not tell.
     pub fn new(columns: impl IntoIterator<Item = (String, u32)>) -> Arc<Self> {
         Arc::new(Self(columns.into_iter().collect()))
     }
@@ -228,9 +229,7 @@ impl<'row, S: Scalar<'row>> FromCell<'row> for Option<S> {
     const EXPECTED: &'static str = S::TYPES[0].name();
 
     fn from_cell(oid: u32, cell: Option<&'row [u8]>) -> Result<Self, DecodeProblem> {
-        if !S::TYPES.iter().any(|known| known.oid() == oid) {
-            return Err(DecodeProblem::OtherType(oid));
-        }
+        check_type(oid, cell, S::TYPES)?;
         cell.map(S::read).transpose()
     }
 }
@@ -267,15 +266,19 @@ impl<'row, S: Scalar<'row>> FromCell<'row> for Option<Vec<Option<S>>> {
     }
 }
 
+/// Checks the type of a cell, which may be untold when the cell is NULL.
+fn check_type(oid: u32, cell: Option<&[u8]>, accepted: &[PgType]) -> Result<(), DecodeProblem> {
+    let is_accepted = accepted.iter().any(|known| known.oid() == oid) || (oid == UNTOLD && cell.is_none());
+    is_accepted.then_some(()).ok_or(DecodeProblem::OtherType(oid))
+}
+
 /// The elements of an array of `S`, each read by `read`; `None` when the array itself is NULL.
 fn elements<'row, S: Scalar<'row>, T>(
     oid: u32,
     cell: Option<&'row [u8]>,
     read: impl Fn(Option<&'row [u8]>) -> Result<T, DecodeProblem>,
 ) -> Result<Option<Vec<T>>, DecodeProblem> {
-    if !S::ARRAYS.iter().any(|known| known.oid() == oid) {
-        return Err(DecodeProblem::OtherType(oid));
-    }
+    check_type(oid, cell, S::ARRAYS)?;
     let Some(bytes) = cell else { return Ok(None) };
     let elements = Elements::new(bytes, S::TYPES)?;
     let mut values = Vec::with_capacity(elements.left());

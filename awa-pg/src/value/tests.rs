@@ -211,6 +211,16 @@ fn a_column_that_is_not_there_is_refused() {
 }
 
 #[test]
+fn a_null_is_read_without_its_type_when_the_driver_does_not_tell_it() {
+    let untold = Row::new(&Columns::new([("a".to_owned(), types::UNTOLD)]), [None]);
+    assert_eq!(untold.opt_i64(0).unwrap(), None);
+    assert_eq!(untold.get::<Option<Vec<bool>>>(0).unwrap(), None);
+    assert_eq!(problem(untold.i64(0)), DecodeProblem::Null);
+    let told = Row::new(&Columns::new([("a".to_owned(), types::UNTOLD)]), [Some(&[0; 8][..])]);
+    assert_eq!(problem(told.opt_i64(0)), DecodeProblem::OtherType(types::UNTOLD));
+}
+
+#[test]
 fn malformed_cells_are_refused_with_the_reason() {
     let malformed = |pg_type, bytes: &[u8], read: fn(&Row) -> DecodeProblem| match read(&cell(pg_type, bytes)) {
         DecodeProblem::Malformed(why) => why,

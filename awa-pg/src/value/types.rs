@@ -2,6 +2,10 @@
 
 use std::fmt;
 
+/// What an adapter gives as the type of a column when its driver tells none, which is allowed where every cell of the
+/// column is NULL. PostgreSQL gives no type this number.
+pub const UNTOLD: u32 = 0;
+
 /// A built-in PostgreSQL type.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PgType {

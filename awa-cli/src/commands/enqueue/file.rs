@@ -5,7 +5,6 @@ use std::io::{self, BufRead, BufReader, Seek, Write};
 use std::path::Path;
 
 use awa_core::NewJob;
-use awa_core::store::Producer;
 
 use super::Answer;
 use crate::connect::ConnectionArgs;

@@ -25,7 +25,8 @@ BEGIN
         'rescued', 'stale_rescued', 'deadline_expired');
     IF v_unknown IS NOT NULL THEN
         RAISE EXCEPTION 'lease_claim_closures holds outcomes that this version does not know: %', v_unknown
-            USING ERRCODE = 'AW001', HINT = 'correct or remove those rows, then run `awa migrate` again; nothing was changed';
+            USING ERRCODE = 'AW001', CONSTRAINT = 'AW001',
+                HINT = 'correct or remove those rows, then run `awa migrate` again; nothing was changed';
     END IF;
     SELECT (p.last_value & 63)::smallint INTO v_slot FROM /*schema*/awa.claim_ring_pointer AS p;
     SELECT count(*) INTO v_claims FROM /*schema*/awa.pre_ring_lease_claims;
@@ -62,7 +63,8 @@ BEGIN
     INTO v_written, v_closed FROM paired AS p;
     IF v_written <> v_claims + v_closures + v_closed THEN
         RAISE EXCEPTION 'of % claims and % closures of before the rings % rows were made', v_claims, v_closures, v_written
-            USING ERRCODE = 'AW001', HINT = 'look for rows of one job and lease that are there twice; nothing was changed';
+            USING ERRCODE = 'AW001', CONSTRAINT = 'AW001',
+                HINT = 'look for rows of one job and lease that are there twice; nothing was changed';
     END IF;
     -- Jobs of the older version must not share their ids with new ones.
     PERFORM setval('/*schema*/awa.job_id_seq', m.newest)

@@ -15,7 +15,8 @@ BEGIN
         SELECT count(*) INTO v_rows FROM /*schema*/awa.open_receipt_claims;
         IF v_rows > 0 THEN
             RAISE EXCEPTION 'open_receipt_claims still holds % rows, which are attempts of the older version', v_rows
-                USING ERRCODE = 'AW001', HINT = 'stop enqueueing, let the workers of the older version finish until the '
+                USING ERRCODE = 'AW001', CONSTRAINT = 'AW001',
+                    HINT = 'stop enqueueing, let the workers of the older version finish until the '
                     'table is empty, stop them, then run `awa migrate` again; nothing was changed';
         END IF;
         DROP TABLE /*schema*/awa.open_receipt_claims;

@@ -25,6 +25,18 @@ fn every_sqlstate_has_the_kind_that_tells_the_caller_what_to_do() {
 }
 
 #[test]
+fn a_session_is_over_when_it_is_lost_or_the_server_ends_it() {
+    for code in ["57P01", "57P02", "08006", "25P03", "25P04"] {
+        assert!(PgError::from_server(code, "x").ends_session(), "{code}");
+    }
+    assert!(PgError::connection_lost("x").ends_session());
+    for code in ["57014", "40001", "53300", "25006", "25P02", "XX000"] {
+        assert!(!PgError::from_server(code, "x").ends_session(), "{code}");
+    }
+    assert!(!PgError::from_driver("x").ends_session());
+}
+
+#[test]
 fn a_store_error_is_one_sentence_with_the_next_step() {
     let missing = PgError::from_server("42P01", "relation \"awa.jobs\" does not exist").into_store_error("claim");
     assert_eq!(

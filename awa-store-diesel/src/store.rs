@@ -1,0 +1,148 @@
+//! The store.
+
+use std::fmt;
+use std::sync::Arc;
+
+use awa_core::doctor::{Facts, Report};
+use awa_core::{Enqueued, NewJob, StoreError};
+use awa_pg::delegate_store;
+use awa_pg::store::{DoctorOptions, PgStore, Prepared, Repaired, enqueue_on};
+use diesel_async::AsyncPgConnection;
+use diesel_async::pooled_connection::deadpool::Pool;
+
+use crate::listen::ListenDirectly;
+use crate::options::DieselStoreOptions;
+use crate::session::{Borrowed, DieselPool};
+
+/// A store on PostgreSQL through diesel. Cheap to clone; clones share the pool.
+#[derive(Clone)]
+pub struct DieselStore {
+    core: PgStore,
+    pool: Pool<AsyncPgConnection>,
+    rings: awa_pg::sql::RingSizes,
+}
+
+delegate_store!(DieselStore, core);
+
+impl fmt::Debug for DieselStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DieselStore").field("core", &self.core).field("rings", &self.rings).finish_non_exhaustive()
+    }
+}
+
+impl DieselStore {
+    /// Opens a store with the default options.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] when the server cannot be reached or refuses.
+    pub async fn connect(url: &str) -> Result<Self, StoreError> {
+        Self::options().connect(url).await
+    }
+
+    /// Options of a store.
+    pub fn options() -> DieselStoreOptions {
+        DieselStoreOptions::default()
+    }
+
+    /// A store in the schema `awa` on a pool of the caller's; see [`DieselStoreOptions::on_pool`].
+    pub fn from_pool(pool: Pool<AsyncPgConnection>) -> Self {
+        Self::options().on_pool(pool)
+    }
+
+    pub(crate) fn assemble(
+        pool: Pool<AsyncPgConnection>,
+        direct: Pool<AsyncPgConnection>,
+        options: DieselStoreOptions,
+    ) -> Self {
+        let sessions = DieselPool { pool: pool.clone(), patience: options.acquire_timeout };
+        let mut core = PgStore::new(Arc::new(sessions.clone()), &options.schema).with_clock(options.clock);
+        if options.has_wakeups {
+            core = core.with_wakeups(Arc::new(ListenDirectly { direct, pool: sessions }));
+        }
+        Self { core, pool, rings: options.rings }
+    }
+
+    /// Installs the schema or brings it up to date. Idempotent, and safe when many processes do it at once.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] with the reason; nothing was changed.
+    pub async fn prepare_schema(&self) -> Result<Prepared, StoreError> {
+        self.core.prepare_schema(self.rings).await
+    }
+
+    /// Checks that the schema is there and fits this program.
+    ///
+    /// # Errors
+    ///
+    /// [`NotReady`](awa_core::StoreErrorKind::NotReady) with the command that helps.
+    pub async fn check_ready(&self) -> Result<(), StoreError> {
+        self.core.check_ready().await
+    }
+
+    /// Makes a schema usable that was carried here from another cluster, or whose ring pointers or sequences do not fit its
+    /// rows. Safe to repeat.
+    ///
+    /// # Errors
+    ///
+    /// As [`PgStore::repair`]; nothing was changed.
+    pub async fn repair(&self) -> Result<Repaired, StoreError> {
+        self.core.repair().await
+    }
+
+    /// Refuses to turn the rings back into the receipt tables of before them, and says why. Changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// Always, as [`PgStore::downgrade`].
+    pub async fn downgrade(&self) -> Result<std::convert::Infallible, StoreError> {
+        self.core.downgrade().await
+    }
+
+    /// Looks at everything that can go wrong and says what to do about it. Changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] when the server cannot be reached. A schema that is missing or does not fit is a finding.
+    pub async fn doctor(&self, options: &DoctorOptions) -> Result<Report, StoreError> {
+        self.core.doctor(options).await
+    }
+
+    /// What [`Self::doctor`] judges, for programs that judge by themselves.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::doctor`].
+    pub async fn doctor_facts(&self, options: &DoctorOptions) -> Result<Facts, StoreError> {
+        self.core.doctor_facts(options).await
+    }
+
+    /// Enqueues inside a transaction of the caller's: the jobs exist if and only if it commits, and until then they
+    /// delay nobody.
+    ///
+    /// # Errors
+    ///
+    /// As [`Producer::enqueue`](awa_core::store::Producer::enqueue). Bad input is refused earlier, when the
+    /// [`NewJob`] is made, so that it leaves the transaction as it was. Who asks for a unique key that another open
+    /// transaction has taken waits for its end; under REPEATABLE READ and SERIALIZABLE a key that was taken after the
+    /// snapshot is a serialization failure, [`Contended`](awa_core::StoreErrorKind::Contended): run the transaction again.
+    pub async fn enqueue_in(
+        &self,
+        connection: &mut AsyncPgConnection,
+        jobs: &[NewJob],
+    ) -> Result<Vec<Enqueued>, StoreError> {
+        enqueue_on(&mut Borrowed(connection), self.core.sql(), self.core.clock(), jobs).await
+    }
+
+    /// A producer for transactions of the blocking `diesel::PgConnection`, on the clock and in the schema of this store.
+    #[cfg(feature = "blocking")]
+    pub fn blocking(&self) -> crate::BlockingProducer {
+        crate::BlockingProducer::of(&self.core)
+    }
+
+    /// The pool.
+    pub fn pool(&self) -> &Pool<AsyncPgConnection> {
+        &self.pool
+    }
+}
