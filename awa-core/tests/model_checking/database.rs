@@ -109,18 +109,17 @@ impl<R: Row> Table<R> {
     fn vacuum(&mut self, is_running: impl Fn(Xid) -> bool) {
         let is_over = |xid: Xid| !is_running(xid);
         let is_dead = |version: &Version<R>| version.removed_by.is_some_and(is_over);
-        if self.versions.iter().any(|version| is_dead(version) || (version.made_by != Xid(0) && is_over(version.made_by))) {
+        if self
+            .versions
+            .iter()
+            .any(|version| is_dead(version) || (version.made_by != Xid(0) && is_over(version.made_by)))
+        {
             let versions = Arc::make_mut(&mut self.versions);
             versions.retain(|version| !is_dead(version));
             for version in versions.iter_mut().filter(|version| is_over(version.made_by)) {
                 version.made_by = Xid(0);
             }
         }
-    }
-
-    /// Empties it for everybody, whatever their snapshot.
-    pub(crate) fn truncate(&mut self) {
-        *self = Self::default();
     }
 }
 

@@ -35,7 +35,7 @@ fn explore(scene: Scene) {
         .discoveries()
         .into_iter()
         .map(|(law, path)| {
-            let ghost = path.last_state().world.ghost.broken.clone();
+            let ghost = path.last_state().world.ghost().broken.clone();
             format!("{law} {ghost:?} after {:#?}", path.into_actions())
         })
         .collect();
@@ -44,7 +44,10 @@ fn explore(scene: Scene) {
     assert!(broken.is_empty(), "{name}: {}", broken.join("\n"));
     let reached = checker.model().reached.lock().unwrap().clone();
     let missing: Vec<_> = reaches.iter().filter(|reach| !reached.contains(reach)).collect();
-    assert!(!is_whole || missing.is_empty(), "{name}: a world in which nobody ever meets {missing:?} proves nothing about it");
+    assert!(
+        !is_whole || missing.is_empty(),
+        "{name}: a world in which nobody ever meets {missing:?} proves nothing about it"
+    );
 }
 
 #[test]

@@ -15,7 +15,7 @@ pub(crate) const OTHER: Who = Who(200);
 /// Rounds of the fair schedule. A round is all of maintenance and a worker; every job must have ended after so many.
 const ROUNDS: usize = 8;
 
-/// Carries out one operation of `who` while nobody else acts. One that somebody is in the way of gives up.
+/// Carries out one operation of `who` while nobody else acts. Where somebody is in its way, it gives up.
 pub(crate) fn carry_out(world: &mut World, who: Who, op: &Op, rules: &Rules) -> Vec<Reach> {
     let mut reached = Vec::new();
     let mut script = Some(Script::of(op));
@@ -25,7 +25,7 @@ pub(crate) fn carry_out(world: &mut World, who: Who, op: &Op, rules: &Rules) -> 
                 reached.extend(more);
                 script = next;
             }
-            Stepped::Waiting => script = at.give_up(world, who),
+            Stepped::Waiting(_) => script = at.give_up(world, who),
         }
     }
     reached
@@ -66,7 +66,7 @@ pub(crate) fn heal(world: &mut World, rules: &Rules) -> Vec<Reach> {
         for op in work().into_iter().chain(maintenance(world)) {
             reached.extend(carry_out(world, OTHER, &op, rules));
         }
-        if all_is_over(world) || !world.ghost.broken.is_empty() {
+        if all_is_over(world) || !world.ghost().broken.is_empty() {
             break;
         }
     }

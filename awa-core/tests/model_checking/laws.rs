@@ -136,7 +136,7 @@ fn census(world: &World) -> Census {
     for row in committed(world, &world.tables.dead) {
         put(row.job, Place::Ended, None);
     }
-    for job in &world.ghost.reclaimed {
+    for job in &world.ghost().reclaimed {
         put(*job, Place::Ended, None);
     }
     census
@@ -151,19 +151,20 @@ pub(crate) fn all_is_over(world: &World) -> bool {
         let view = view(&world.tables, ring, rows.iter().copied(), world.pointer(ring));
         view.slots().iter().filter(|slot| slot.state != SlotState::Free).count() <= 1
     });
-    world.ghost.jobs.iter().all(|job| census.get(job).is_some_and(is_over)) && rings == [true, true]
+    world.ghost().jobs.iter().all(|job| census.get(job).is_some_and(is_over)) && rings == [true, true]
 }
 
 /// Looks at everything that is committed.
 pub(crate) fn check(world: &mut World, rules: &Rules) {
     let mut broken = BTreeSet::new();
     let census = census(world);
-    if census.keys().any(|job| !world.ghost.jobs.contains(job))
-        || world.ghost.jobs.iter().any(|job| census.get(job).is_none_or(|places| places.len() != 1))
+    if census.keys().any(|job| !world.ghost().jobs.contains(job))
+        || world.ghost().jobs.iter().any(|job| census.get(job).is_none_or(|places| places.len() != 1))
     {
         broken.insert(Law::OnePlace);
     }
-    let running = |places: &Vec<(Place, Option<Slot>)>| places.iter().filter(|(place, _)| *place == Place::Running).count();
+    let running =
+        |places: &Vec<(Place, Option<Slot>)>| places.iter().filter(|(place, _)| *place == Place::Running).count();
     if census.values().any(|places| running(places) > 1) || emitted_twice(world) {
         broken.insert(Law::OneAttempt);
     }
@@ -173,19 +174,24 @@ pub(crate) fn check(world: &mut World, rules: &Rules) {
     if !unlisted_rows(world, rules).is_empty() {
         broken.insert(Law::Claimable);
     }
-    if open_claims(world).iter().any(|(_, claim, _)| members(world, claim.ready_slot, claim.lane, claim.seq).is_none()) {
+    if open_claims(world).iter().any(|(_, claim, _)| members(world, claim.ready_slot, claim.lane, claim.seq).is_none())
+    {
         broken.insert(Law::NoTruncationOverLife);
     }
-    let cancelled = |job: &JobId| census.get(job).is_some_and(|places| places.iter().any(|(place, _)| *place != Place::Ended));
-    if world.ghost.cancelled.iter().any(cancelled) {
+    let cancelled =
+        |job: &JobId| census.get(job).is_some_and(|places| places.iter().any(|(place, _)| *place != Place::Ended));
+    if world.ghost().cancelled.iter().any(cancelled) {
         broken.insert(Law::FinalCancel);
     }
-    world.ghost.broken.append(&mut broken);
+    if !broken.is_empty() {
+        world.ghost_mut().broken.append(&mut broken);
+    }
 }
 
 fn emitted_twice(world: &World) -> bool {
     let mut seen = BTreeSet::new();
-    let rows = world.tables.queue.iter().flat_map(|slot| committed(world, &slot.cursors)).flat_map(|cursor| &cursor.rows);
+    let rows =
+        world.tables.queue.iter().flat_map(|slot| committed(world, &slot.cursors)).flat_map(|cursor| &cursor.rows);
     rows.into_iter().any(|row| !seen.insert(*row))
 }
 
@@ -214,25 +220,26 @@ pub(crate) fn listed(view: &RingView, rules: &Rules) -> Vec<Slot> {
     listed.filter(|slot| !rules.breaks(Mutant::PointerSlotNotListed) || by_ledger(slot)).collect()
 }
 
+fn breaks(world: &mut World, law: Law, is_broken: bool) {
+    if is_broken {
+        world.ghost_mut().broken.insert(law);
+    }
+}
+
 /// Notes what a commit made true.
 pub(crate) fn note(world: &mut World, who: Who, effect: &Effect) {
-    let mut breaks = |law: Law, is_broken: bool| {
-        if is_broken {
-            world.ghost.broken.insert(law);
-        }
-    };
     match effect {
-        Effect::Enqueued(job) => drop(world.ghost.jobs.insert(*job)),
+        Effect::Enqueued(job) => drop(world.ghost_mut().jobs.insert(*job)),
         Effect::Ended(job, run_lease) => {
-            let is_new = world.ghost.ended.insert((*job, *run_lease));
-            breaks(Law::EndsOnce, !is_new);
+            let is_new = world.ghost_mut().ended.insert((*job, *run_lease));
+            breaks(world, Law::EndsOnce, !is_new);
         }
         Effect::Rescued(instance) => {
             let lives = world.instances.get(instance).is_some_and(|instance| instance.is_beating);
-            breaks(Law::LivingWorker, lives);
+            breaks(world, Law::LivingWorker, lives);
         }
-        Effect::Moved(job, generation) => drop(world.ghost.moved.insert(*job, *generation)),
-        Effect::Cancelled(job) => drop(world.ghost.cancelled.insert(*job)),
+        Effect::Moved(job, generation) => drop(world.ghost_mut().moved.insert(*job, *generation)),
+        Effect::Cancelled(job) => drop(world.ghost_mut().cancelled.insert(*job)),
         Effect::Answered { receipt, closed } => {
             if let Some(hands) = world.hands.get_mut(&who) {
                 hands.retain(|held| held != receipt);
@@ -240,20 +247,19 @@ pub(crate) fn note(world: &mut World, who: Who, effect: &Effect) {
             let is_leased = committed(world, &world.tables.leases).any(|lease| lease.receipt == receipt.id);
             let is_open = is_leased || open_claims(world).iter().any(|(_, _, open)| open.contains(receipt.id));
             if is_open && !closed {
-                world.ghost.broken.insert(Law::TrueAnswer);
+                world.ghost_mut().broken.insert(Law::TrueAnswer);
             }
         }
         Effect::Swept { slot, kind, held, visited } => {
             let is_stale = *kind == SweepKind::Stale;
-            let before = world.ghost.held.remove(&(*slot, is_stale)).unwrap_or_default();
-            let still_open = |batch: &BatchId| {
-                open_claims(world).iter().any(|(at, claim, _)| at == slot && claim.batch == *batch)
-            };
+            let before = world.ghost_mut().held.remove(&(*slot, is_stale)).unwrap_or_default();
+            let still_open =
+                |batch: &BatchId| open_claims(world).iter().any(|(at, claim, _)| at == slot && claim.batch == *batch);
             if before.iter().any(|batch| !visited.contains(batch) && still_open(batch)) {
-                world.ghost.broken.insert(Law::HeldClaim);
+                world.ghost_mut().broken.insert(Law::HeldClaim);
             }
             if !held.is_empty() {
-                world.ghost.held.insert((*slot, is_stale), held.clone());
+                world.ghost_mut().held.insert((*slot, is_stale), held.clone());
             }
         }
         Effect::Claimed(_) | Effect::Truncated(..) | Effect::Reached(_) => {}
@@ -283,15 +289,16 @@ pub(crate) fn truncate(world: &mut World, ring: RingKind, slot: Slot, who: Who) 
         }
     };
     if is_alive {
-        world.ghost.broken.insert(Law::NoTruncationOverLife);
+        world.ghost_mut().broken.insert(Law::NoTruncationOverLife);
     }
     world.tables.truncate(ring, slot);
     if ring == RingKind::Queue {
-        let ended = before.iter().filter(|(_, places)| places.contains(&(Place::Ended, Some(slot)))).map(|(job, _)| *job);
-        world.ghost.reclaimed.extend(ended);
+        let ended =
+            before.iter().filter(|(_, places)| places.contains(&(Place::Ended, Some(slot)))).map(|(job, _)| *job);
+        world.ghost_mut().reclaimed.extend(ended);
     } else {
-        world.ghost.held.remove(&(slot, true));
-        world.ghost.held.remove(&(slot, false));
+        world.ghost_mut().held.remove(&(slot, true));
+        world.ghost_mut().held.remove(&(slot, false));
     }
 }
 

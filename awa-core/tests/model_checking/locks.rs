@@ -90,7 +90,8 @@ pub(crate) struct Locks {
 impl Locks {
     /// Takes a lock on a table if nobody is in the way.
     pub(crate) fn try_table(&mut self, who: Who, child: Child, mode: Mode) -> bool {
-        let is_free = self.tables.iter().all(|(held, as_mode, by)| *held != child || *by == who || !mode.conflicts(*as_mode));
+        let is_free =
+            self.tables.iter().all(|(held, as_mode, by)| *held != child || *by == who || !mode.conflicts(*as_mode));
         if is_free {
             self.tables.insert((child, mode, who));
         }

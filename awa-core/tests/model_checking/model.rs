@@ -94,9 +94,9 @@ impl Setting {
     }
 
     fn step(&self, state: &State, who: Who) -> Option<State> {
+        let script = self.script(&state.actors[usize::from(who.0)], who)?;
         let mut next = state.clone();
         let actor = &mut next.actors[usize::from(who.0)];
-        let script = self.script(actor, who)?;
         match script.clone().step(&mut next.world, who, &self.rules) {
             Stepped::On(script, reached) => {
                 self.reached.lock().unwrap().extend(reached);
@@ -105,9 +105,14 @@ impl Setting {
                 actor.next += usize::from(is_over);
                 Some(next)
             }
-            Stepped::Waiting => {
-                actor.script = Some(script);
-                (next != *state).then_some(next)
+            Stepped::Waiting(snapshot) => {
+                if state.waits(who) {
+                    return None;
+                }
+                let mut next = state.clone();
+                next.world.transactions.begin(who, script.isolation()).waiting = Some(snapshot);
+                next.actors[usize::from(who.0)].script = Some(script);
+                Some(next)
             }
         }
     }
@@ -142,7 +147,7 @@ impl Setting {
 impl State {
     /// Whether a law holds so far.
     pub(crate) fn keeps(&self, law: Law) -> bool {
-        !self.world.ghost.broken.contains(&law)
+        !self.world.ghost().broken.contains(&law)
     }
 
     fn waits(&self, who: Who) -> bool {
@@ -159,7 +164,7 @@ impl Model for Setting {
     }
 
     fn actions(&self, state: &State, actions: &mut Vec<Action>) {
-        if state.healed.is_some() || !state.world.ghost.broken.is_empty() {
+        if state.healed.is_some() || !state.world.ghost().broken.is_empty() {
             return;
         }
         let mut is_over = true;
@@ -207,7 +212,7 @@ impl Model for Setting {
             Property::always("living worker kept", |_, state: &State| state.keeps(Law::LivingWorker)),
             Property::always("held claim revisited", |_, state: &State| state.keeps(Law::HeldClaim)),
             Property::eventually(ENDS, |_, state: &State| {
-                state.healed == Some(true) || !state.world.ghost.broken.is_empty()
+                state.healed == Some(true) || !state.world.ghost().broken.is_empty()
             }),
         ]
     }

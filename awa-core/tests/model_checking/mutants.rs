@@ -22,6 +22,8 @@ pub(crate) enum Mutant {
     RescuerNotHealthy,
     /// A rescuer is judged at one moment and judges others at a later one.
     PresentReadAgain,
+    /// Every process counts as alive, for ever.
+    NobodyLooksDead,
     /// The cursor of a sweep passes a claim that could not be closed.
     CursorPassesHeldClaim,
     /// A writer reads the pointer twice, and follows it without a third look.

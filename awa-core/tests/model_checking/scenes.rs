@@ -85,19 +85,14 @@ impl Scene {
 
 /// Two producers, of which either may commit first or roll back, and two claimers.
 pub(crate) fn late_commits() -> Scene {
-    let actors = vec![
-        live([produce(2)]),
-        live([produce(1)]),
-        live([claim(1), close(End::Complete)]),
-        live([claim(2)]),
-    ];
-    Scene::new("late commits, two claimers", actors, &[Reach::Claim, Reach::Completion, Reach::LateCommit]).without_crashes()
+    let actors = vec![live([produce(2)]), live([produce(1)]), live([claim(1), close(End::Complete)]), live([claim(2)])];
+    Scene::new("late commits, two claimers", actors, &[Reach::Claim, Reach::Completion, Reach::LateCommit])
+        .without_crashes()
 }
 
 /// A producer and two claimers, one of which may crash anywhere.
 pub(crate) fn crashing_claimers() -> Scene {
-    let actors =
-        vec![live([produce(2)]), live([claim(1), close(End::Complete)]), live([claim(2), close(End::Retry)])];
+    let actors = vec![live([produce(2)]), live([claim(1), close(End::Complete)]), live([claim(2), close(End::Retry)])];
     Scene::new("crash of a producer or a claimer", actors, &[Reach::Claim, Reach::StaleRescue, Reach::Retry])
 }
 
@@ -126,11 +121,16 @@ pub(crate) fn four_closers() -> Scene {
 
 /// The two closers that meet most often; either may crash.
 pub(crate) fn complete_or_rescue() -> Scene {
-    let actors = vec![silent([close(End::Complete)]), live([Op::Rescue(SweepKind::Stale, Slot(0)), Op::Promote, claim(1)])];
-    Scene::new("complete or rescue", actors, &[Reach::Completion, Reach::StaleRescue, Reach::LostRace, Reach::Promotion])
-        .before(OTHER, [produce(2)])
-        .before(Who(0), [claim(2)])
-        .before(OTHER, [Op::PassTime])
+    let actors =
+        vec![silent([close(End::Complete)]), live([Op::Rescue(SweepKind::Stale, Slot(0)), Op::Promote, claim(1)])];
+    Scene::new(
+        "complete or rescue",
+        actors,
+        &[Reach::Completion, Reach::StaleRescue, Reach::LostRace, Reach::Promotion],
+    )
+    .before(OTHER, [produce(2)])
+    .before(Who(0), [claim(2)])
+    .before(OTHER, [Op::PassTime])
 }
 
 /// A handler's own end at REPEATABLE READ against rescue and cancellation.
@@ -177,9 +177,9 @@ pub(crate) fn chased_pointer() -> Scene {
 
 /// Two rotators, a producer and a claimer; a rotator may die behind the pointer.
 pub(crate) fn two_rotators() -> Scene {
-    let actors =
-        vec![live([Op::Rotate(QUEUE)]), live([Op::Rotate(QUEUE)]), live([produce(1)]), live([claim(2)])];
-    Scene::new("two rotators", actors, &[Reach::Rotation, Reach::LedgerRepair, Reach::Claim]).before(OTHER, [produce(1)])
+    let actors = vec![live([Op::Rotate(QUEUE)]), live([Op::Rotate(QUEUE)]), live([produce(1)]), live([claim(2)])];
+    Scene::new("two rotators", actors, &[Reach::Rotation, Reach::LedgerRepair, Reach::Claim])
+        .before(OTHER, [produce(1)])
 }
 
 /// A claim in flight while the claim ring turns under it.
@@ -199,8 +199,7 @@ pub(crate) fn evict_or_complete(isolation: Isolation) -> Scene {
         ReadCommitted => "evict or complete",
         RepeatableRead => "evict or complete at REPEATABLE READ",
     };
-    let actors =
-        vec![live([Op::Close(End::Complete, isolation)]), live([Op::Unpin(CLAIM), Op::Prune(CLAIM, Slot(0))])];
+    let actors = vec![live([Op::Close(End::Complete, isolation)]), live([Op::Unpin(CLAIM), Op::Prune(CLAIM, Slot(0))])];
     Scene::new(name, actors, &[Reach::Eviction, Reach::Completion, Reach::ClaimTruncation])
         .before(OTHER, [produce(1)])
         .before(Who(0), [claim(1)])
@@ -237,11 +236,7 @@ pub(crate) fn carry_over() -> Scene {
 
 /// Carry-over beside a producer that has not committed in an older slot.
 pub(crate) fn carry_over_beside_an_older_writer() -> Scene {
-    let actors = vec![
-        live([produce(1)]),
-        live([Op::Rotate(QUEUE), produce(1), Op::Rotate(QUEUE), Op::Unpin(QUEUE)]),
-        live([claim(1)]),
-    ];
+    let actors = vec![live([produce(1)]), live([Op::Rotate(QUEUE), produce(1), Op::Rotate(QUEUE), Op::Unpin(QUEUE)])];
     Scene::new("carry over beside an older writer", actors, &[Reach::CarryOver, Reach::ClaimOfCarried])
         .before(OTHER, [produce(1), claim(1), close(End::Complete)])
         .without_crashes()
@@ -254,7 +249,9 @@ pub(crate) fn outage() -> Scene {
         live([Op::Beat, Op::Rescue(SweepKind::Stale, Slot(0)), Op::RescueLeases]),
         live([Op::Outage, Op::Outage]),
     ];
-    Scene::new("outage", actors, &[Reach::RescueRefused, Reach::StaleRescue]).before(OTHER, [produce(1)]).before(Who(0), [claim(1)])
+    Scene::new("outage", actors, &[Reach::RescueRefused, Reach::StaleRescue])
+        .before(OTHER, [produce(1)])
+        .before(Who(0), [claim(1)])
 }
 
 /// A sweep that meets a claim which somebody else is about to end.

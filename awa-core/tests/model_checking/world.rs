@@ -1,6 +1,7 @@
 //! The world: the database, what lives outside snapshots, and a ghost that remembers what a later look could not see.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use awa_core::attempt::Receipt;
@@ -153,7 +154,7 @@ pub(crate) struct World {
     pub(crate) instances: BTreeMap<InstanceId, Instance>,
     /// Attempts in the hands of workers that live.
     pub(crate) hands: BTreeMap<Who, Vec<Receipt>>,
-    pub(crate) ghost: Ghost,
+    ghost: Arc<Ghost>,
 }
 
 impl World {
@@ -171,8 +172,18 @@ impl World {
             now: 100,
             instances: BTreeMap::new(),
             hands: BTreeMap::new(),
-            ghost: Ghost::default(),
+            ghost: Arc::default(),
         }
+    }
+
+    /// What is remembered for the laws.
+    pub(crate) fn ghost(&self) -> &Ghost {
+        &self.ghost
+    }
+
+    /// The same, to write to.
+    pub(crate) fn ghost_mut(&mut self) -> &mut Ghost {
+        Arc::make_mut(&mut self.ghost)
     }
 
     /// The pointer of a ring.

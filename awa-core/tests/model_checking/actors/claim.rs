@@ -155,10 +155,10 @@ impl Claim {
         for (row, index) in rows.into_iter().zip(1..) {
             turn.remove(|tables| &mut tables.carried, |old| *old == row);
             // A row that was never claimed comes before everything in younger slots, and before nothing in older ones.
-            let moved_from = turn.world.ghost.moved.get(&row.job).copied().filter(|_| row.run_lease == RunLease(0));
+            let moved_from = turn.world.ghost().moved.get(&row.job).copied().filter(|_| row.run_lease == RunLease(0));
             let snapshot = self.snapshot.clone().unwrap_or_else(|| turn.own_snapshot());
             if moved_from.is_some_and(|generation| is_left_before(turn, generation, &snapshot)) {
-                turn.world.ghost.broken.insert(Law::Order);
+                turn.world.ghost_mut().broken.insert(Law::Order);
             }
             let id = ReceiptId::new(batch, index);
             let job = JobRow { run_lease: RunLease(row.run_lease.0 + 1), attempt: row.attempt + 1, ..row };
@@ -185,8 +185,7 @@ impl Claim {
         let stored = turn.world.tables.of_queue(from.slot);
         let before = frontier_of(turn.seen(&stored.cursors), LANE);
         let seq = turn.seen(&stored.cursors).map(|cursor| cursor.seq).max().unwrap_or(0) + 1;
-        let ready: BTreeMap<RowKey, JobRow> =
-            turn.seen(&stored.ready).map(|row| (row.place(), row.clone())).collect();
+        let ready: BTreeMap<RowKey, JobRow> = turn.seen(&stored.ready).map(|row| (row.place(), row.clone())).collect();
         let dead: Vec<_> = turn.seen(&stored.tombstones).map(|dead| (dead.job, dead.run_lease)).collect();
         let mut rows: Vec<JobRow> = Vec::new();
         let walk = before.walk(&snapshot, &ready, |_, row| {
@@ -199,7 +198,7 @@ impl Claim {
             return Ok(None);
         }
         if !rows.is_empty() && is_left_before(turn, generation_of(turn, from.slot), &snapshot) {
-            turn.world.ghost.broken.insert(Law::Order);
+            turn.world.ghost_mut().broken.insert(Law::Order);
         }
         let is_new = turn.is_unique(&turn.world.tables.of_queue(from.slot).cursors, |cursor| cursor.seq == seq);
         if !turn.rules.breaks(Mutant::NeitherLaneLockNorChain) && !is_new? {

@@ -156,7 +156,7 @@ impl Closing {
             }
         }
         let Some(ended) = bodies(turn, &claim, granted) else {
-            turn.world.ghost.broken.insert(Law::NoTruncationOverLife);
+            turn.world.ghost_mut().broken.insert(Law::NoTruncationOverLife);
             return Err(Halt::Abort);
         };
         match self.end {
@@ -245,7 +245,8 @@ impl Closing {
         let is_meant = |lease: &LeaseRow| {
             missing.contains(lease.receipt) && lease.nonce == self.nonce && lease.claim_slot == self.claim_slot
         };
-        let seen: Vec<LeaseRow> = turn.seen(&turn.world.tables.leases).filter(|lease| is_meant(lease)).cloned().collect();
+        let seen: Vec<LeaseRow> =
+            turn.seen(&turn.world.tables.leases).filter(|lease| is_meant(lease)).cloned().collect();
         let mut ended = Vec::new();
         for lease in seen {
             turn.hold(Sole::Lease(lease.receipt))?;
@@ -294,6 +295,8 @@ fn bodies(turn: &Turn<'_>, claim: &ClaimRow, receipts: &ReceiptSet) -> Option<Ve
 pub(crate) struct CloseAll {
     end: End,
     isolation: Isolation,
+    /// The handler's own statements, with which its transaction begins, are still to come.
+    is_new: bool,
     asked: Vec<Receipt>,
     closing: Option<Closing>,
     answer: Option<ReceiptSet>,
@@ -301,7 +304,8 @@ pub(crate) struct CloseAll {
 
 impl CloseAll {
     pub(crate) fn new(end: End, isolation: Isolation) -> Self {
-        Self { end, isolation, asked: Vec::new(), closing: None, answer: None }
+        let is_new = isolation == Isolation::RepeatableRead;
+        Self { end, isolation, is_new, asked: Vec::new(), closing: None, answer: None }
     }
 
     pub(crate) fn isolation(&self) -> Isolation {
@@ -317,7 +321,11 @@ impl CloseAll {
                     turn.reach(Reach::StaleAnswer);
                 }
             }
+            self.is_new = self.isolation == Isolation::RepeatableRead;
             return Ok(Flow::Commit(Some(Script::Close(self))));
+        }
+        if self.is_new {
+            return Ok(Flow::Next(Script::Close(Self { is_new: false, ..self })));
         }
         let closing = match self.closing.take() {
             Some(closing) => closing,

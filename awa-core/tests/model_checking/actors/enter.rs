@@ -60,9 +60,7 @@ impl Enter {
                 Ok(Entered::Next(Self::Again(at)))
             }
             Self::Again(at) if pointer == at => Ok(Entered::In(at.slot)),
-            Self::Again(_) if turn.rules.breaks(Mutant::WriterLooksTwiceOnly) => {
-                Ok(Entered::Next(Self::Last(pointer)))
-            }
+            Self::Again(_) if turn.rules.breaks(Mutant::WriterLooksTwiceOnly) => Ok(Entered::Next(Self::Last(pointer))),
             Self::Again(_) => Ok(Entered::Next(Self::Lock(pointer))),
             Self::Last(at) => {
                 turn.lock(child(at.slot), Mode::RowExclusive)?;

@@ -15,6 +15,7 @@ mod rescue;
 mod rotate;
 mod unpin;
 
+use awa_core::frontier::Snapshot;
 use awa_core::id::{JobId, LaneId, Slot};
 use awa_core::ring::RingKind;
 use awa_core::sweep::SweepKind;
@@ -118,8 +119,8 @@ pub(crate) type Outcome = Result<Flow, Halt>;
 pub(crate) enum Stepped {
     /// It went on; `None`: the operation is over.
     On(Option<Script>, Vec<Reach>),
-    /// It waits. When it had not been waiting before, the world has changed in so far as it has begun to.
-    Waiting,
+    /// Somebody is in its way. What the statement has done so far is to be forgotten, but not what it saw when it began.
+    Waiting(Snapshot),
 }
 
 impl Script {
@@ -142,7 +143,8 @@ impl Script {
         }
     }
 
-    fn isolation(&self) -> Isolation {
+    /// The isolation level of its transactions.
+    pub(crate) fn isolation(&self) -> Isolation {
         match self {
             Self::Produce(script) => script.isolation(),
             Self::Close(script) => script.isolation(),
@@ -190,9 +192,7 @@ impl Script {
 
     /// Carries out the next statement of `who`.
     pub(crate) fn step(self, world: &mut World, who: Who, rules: &Rules) -> Stepped {
-        let before = world.clone();
-        let isolation = self.isolation();
-        let mut turn = Turn::begin(world, who, rules, isolation);
+        let mut turn = Turn::begin(world, who, rules, self.isolation());
         match self.run(&mut turn) {
             Ok(Flow::Next(script)) => Stepped::On(Some(script), Vec::new()),
             Ok(Flow::Commit(script)) => Stepped::On(script, world.commit(who, rules)),
@@ -204,12 +204,7 @@ impl Script {
                 world.abort(who);
                 Stepped::On(None, Vec::new())
             }
-            Err(Halt::Wait) => {
-                let snapshot = turn.into_snapshot();
-                *world = before;
-                world.transactions.begin(who, isolation).waiting = Some(snapshot);
-                Stepped::Waiting
-            }
+            Err(Halt::Wait) => Stepped::Waiting(turn.into_snapshot()),
         }
     }
 

@@ -1,7 +1,7 @@
 //! A producer: `enqueue_jobs`, in a transaction of its own or of a caller.
 
-use awa_core::frontier::Step;
 use awa_core::attempt::Receipt;
+use awa_core::frontier::Step;
 use awa_core::id::{BatchId, JobId, Nonce, ReceiptId, RunLease, Slot};
 use awa_core::ring::RingKind;
 
@@ -88,7 +88,8 @@ fn append_new(turn: &mut Turn<'_>, slot: Slot) {
 
 /// A claim of everything in one slot, in a transaction that writes to the same lane. Only its cursor is of interest.
 fn claim_here(turn: &mut Turn<'_>, slot: Slot) {
-    if !turn.try_hold(Sole::Lane(LANE)) || !turn.try_lock(Child::Claims(turn.world.claim_pointer.slot), Mode::RowExclusive)
+    if !turn.try_hold(Sole::Lane(LANE))
+        || !turn.try_lock(Child::Claims(turn.world.claim_pointer.slot), Mode::RowExclusive)
     {
         return;
     }

@@ -107,7 +107,11 @@ impl Prune {
         let view = *turn.ring(self.ring).slot(self.slot);
         let (generation, state) = (view.generation, view.state);
         let slot = SlotFacts { slot: self.slot, generation, state, pointer: turn.world.pointer(self.ring) };
-        let read = if self.ring == RingKind::Queue { 0..turn.world.tables.claim.len() as u8 } else { self.slot.0..self.slot.0 + 1 };
+        let read = if self.ring == RingKind::Queue {
+            0..turn.world.tables.claim.len() as u8
+        } else {
+            self.slot.0..self.slot.0 + 1
+        };
         for claim_slot in read.map(Slot) {
             turn.lock(Child::Claims(claim_slot), Mode::AccessShare)?;
             turn.lock(Child::Closures(claim_slot), Mode::AccessShare)?;

@@ -68,7 +68,7 @@ fn may_rescue(turn: &mut Turn<'_>) -> bool {
 fn is_stale(turn: &Turn<'_>, claimed_at: Timestamp, instance: InstanceId, now: Timestamp) -> bool {
     let instance_seen_at = turn.world.instances.get(&instance).map(|instance| instance.beats.last);
     let signs = LifeSigns { claimed_at, instance_seen_at, attempt_seen_at: None };
-    signs.is_stale(now, Rules::STALENESS)
+    signs.is_stale(now, Rules::STALENESS) && !turn.rules.breaks(Mutant::NobodyLooksDead)
 }
 
 impl Rescue {
@@ -124,7 +124,12 @@ impl Rescue {
         }
     }
 
-    fn read(&mut self, turn: &mut Turn<'_>, sweep: Sweep<BatchKey>, asked: &PageRequest<BatchKey>) -> Result<Stage, Halt> {
+    fn read(
+        &mut self,
+        turn: &mut Turn<'_>,
+        sweep: Sweep<BatchKey>,
+        asked: &PageRequest<BatchKey>,
+    ) -> Result<Stage, Halt> {
         turn.lock(Child::Claims(self.slot), Mode::AccessShare)?;
         turn.lock(Child::Closures(self.slot), Mode::AccessShare)?;
         let stored = turn.world.tables.of_claim(self.slot);
@@ -132,7 +137,8 @@ impl Rescue {
         let (mut visited, mut left) = (Vec::new(), Vec::new());
         for claim in turn.seen(&stored.claims) {
             let Some(key) = self.key(turn, claim) else { continue };
-            let is_asked = asked.after.is_none_or(|after| key > after) && asked.through.is_none_or(|through| key <= through);
+            let is_asked =
+                asked.after.is_none_or(|after| key > after) && asked.through.is_none_or(|through| key <= through);
             if !is_asked || visited.len() == asked.limit {
                 continue;
             }

@@ -81,7 +81,8 @@ impl Unpin {
             }
             Stage::LockTombstones => {
                 // A job that an open transaction is about to cancel stays where the tombstone is.
-                let is_mine = turn.try_lock(Child::Tombstones(self.slot), Mode::Share) && turn.try_hold(Sole::Lane(LANE));
+                let is_mine =
+                    turn.try_lock(Child::Tombstones(self.slot), Mode::Share) && turn.try_hold(Sole::Lane(LANE));
                 if !is_mine {
                     return Ok(Flow::Rollback(self.next_slot()));
                 }
@@ -131,7 +132,8 @@ impl Unpin {
         let mut attempts: BTreeMap<(Slot, BatchId), Attempts> = BTreeMap::new();
         for (claim_slot, stored) in (0..).map(Slot).zip(&turn.world.tables.claim) {
             let closed = closed(turn.seen(&stored.closures));
-            let is_on = |ready: Slot| if self.ring == RingKind::Queue { ready == self.slot } else { claim_slot == self.slot };
+            let is_on =
+                |ready: Slot| if self.ring == RingKind::Queue { ready == self.slot } else { claim_slot == self.slot };
             for claim in turn.seen(&stored.claims).filter(|claim| is_on(claim.ready_slot)) {
                 let open = open(&claim.receipts(), &closed);
                 if !open.is_empty() {
