@@ -165,14 +165,14 @@ pub(crate) fn try_schedule(stall: &Stall, fate: Fate, stops: &[usize], rules: &R
     verdict
 }
 
-/// Every schedule of one actor that stalls once, and in the long run twice; how many, and the first that broke a law.
+/// Every schedule of one actor that stalls once, or twice; how many, and the first that broke a law.
 pub(crate) fn try_all(stall: &Stall, rules: &Rules, twice: bool) -> (usize, Option<String>) {
     let mut tried = 0;
     for fate in FATES {
-        for first in 0.. {
-            let seconds = if twice { first + 1 } else { first }..if twice { first + 40 } else { first + 1 };
-            let mut was_done = false;
-            for second in seconds {
+        let mut first = 0;
+        loop {
+            let (mut second, mut is_last) = (first + 1, false);
+            loop {
                 let stops = if twice { vec![first, second] } else { vec![first] };
                 let verdict = try_schedule(stall, fate, &stops, rules);
                 tried += 1;
@@ -180,15 +180,16 @@ pub(crate) fn try_all(stall: &Stall, rules: &Rules, twice: bool) -> (usize, Opti
                     let what = format!("{} {fate:?} stalled behind {stops:?}: {verdict:?}", stall.name);
                     return (tried, Some(what));
                 }
-                was_done = verdict.was_done;
-                if was_done {
+                if verdict.was_done || !twice {
+                    is_last |= verdict.was_done && (!twice || second == first + 1);
                     break;
                 }
+                second += 1;
             }
-            let one_more = try_schedule(stall, fate, &[first], rules).was_done;
-            if one_more || (!twice && was_done) {
+            if is_last {
                 break;
             }
+            first += 1;
         }
     }
     (tried, None)

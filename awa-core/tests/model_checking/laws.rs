@@ -262,13 +262,16 @@ pub(crate) fn note(world: &mut World, who: Who, effect: &Effect) {
                 world.ghost_mut().held.insert((*slot, is_stale), held.clone());
             }
         }
-        Effect::Claimed(_) | Effect::Truncated(..) | Effect::Reached(_) => {}
+        Effect::Claimed(receipt) => {
+            let is_new = world.ghost_mut().claimed.insert((receipt.job, receipt.run_lease));
+            breaks(world, Law::OneAttempt, !is_new);
+        }
+        Effect::Truncated(..) | Effect::Reached(_) => {}
     }
 }
 
 /// Empties a slot, having looked what would be lost by it.
-pub(crate) fn truncate(world: &mut World, ring: RingKind, slot: Slot, who: Who) {
-    let _ = who;
+pub(crate) fn truncate(world: &mut World, ring: RingKind, slot: Slot) {
     let before = census(world);
     let is_alive = match ring {
         RingKind::Queue => {

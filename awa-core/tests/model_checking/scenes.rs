@@ -286,6 +286,30 @@ pub(crate) fn other_ends() -> Scene {
         .without_crashes()
 }
 
+/// An attempt that becomes a lease, and all who want to end it.
+pub(crate) fn lease() -> Scene {
+    let actors =
+        vec![silent([close(End::Complete)]), live([Op::Unpin(CLAIM), Op::RescueLeases]), live([Op::Cancel(JobId(1))])];
+    let reaches = &[Reach::Eviction, Reach::CompletionOfLease, Reach::CancelRunning, Reach::StaleRescue];
+    Scene::new("evict, then complete, rescue or cancel", actors, reaches)
+        .before(OTHER, [produce(1)])
+        .before(Who(0), [claim(1)])
+        .before(OTHER, [Op::PassTime, Op::Rotate(CLAIM)])
+}
+
+/// Two processes that maintain the same rings, beside a producer and a worker.
+pub(crate) fn two_maintainers() -> Scene {
+    let actors = vec![
+        live([Op::Drain(Slot(0)), Op::Prune(QUEUE, Slot(0)), Op::Rotate(QUEUE)]),
+        live([Op::Prune(QUEUE, Slot(0)), Op::Rotate(QUEUE), Op::Drain(Slot(0))]),
+        live([produce(1)]),
+        live([claim(1)]),
+    ];
+    let reaches = &[Reach::Drain, Reach::QueueTruncation, Reach::Rotation, Reach::Claim];
+    Scene::new("two maintainers", actors, reaches)
+        .before(OTHER, [produce(1), claim(1), close(End::Complete), Op::Rotate(QUEUE), produce(1)])
+}
+
 /// Everybody at once, for the long run.
 pub(crate) fn everybody() -> Scene {
     let actors = vec![

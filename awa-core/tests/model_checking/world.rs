@@ -127,6 +127,8 @@ pub(crate) struct Ghost {
     pub(crate) jobs: BTreeSet<JobId>,
     /// Jobs that had ended when their history was reclaimed.
     pub(crate) reclaimed: BTreeSet<JobId>,
+    /// Attempts that were handed out.
+    pub(crate) claimed: BTreeSet<(JobId, RunLease)>,
     /// Attempts that have ended.
     pub(crate) ended: BTreeSet<(JobId, RunLease)>,
     /// Jobs whose cancellation was answered as final before a claim.
@@ -259,8 +261,11 @@ impl World {
         for effect in ended.effects {
             match effect {
                 Effect::Reached(reach) => reached.push(reach),
-                Effect::Claimed(receipt) => self.hands.entry(who).or_default().push(receipt),
-                Effect::Truncated(ring, slot) => laws::truncate(self, ring, slot, who),
+                Effect::Claimed(receipt) => {
+                    laws::note(self, who, &effect);
+                    self.hands.entry(who).or_default().push(receipt);
+                }
+                Effect::Truncated(ring, slot) => laws::truncate(self, ring, slot),
                 other => laws::note(self, who, &other),
             }
         }
