@@ -135,7 +135,7 @@ fn run(world: &mut World, script: &mut Option<Script>, statements: usize, rules:
     for _ in 0..statements {
         let Some(at) = script.clone() else { return true };
         *script = match at.clone().step(world, VICTIM, rules) {
-            Stepped::On(next, _) => next,
+            Stepped::On(next, _) => next.map(|next| *next),
             Stepped::Waiting(_) => at.give_up(world, VICTIM),
         };
     }

@@ -23,7 +23,7 @@ pub(crate) fn carry_out(world: &mut World, who: Who, op: &Op, rules: &Rules) -> 
         match at.clone().step(world, who, rules) {
             Stepped::On(next, more) => {
                 reached.extend(more);
-                script = next;
+                script = next.map(|next| *next);
             }
             Stepped::Waiting(_) => script = at.give_up(world, who),
         }

@@ -82,7 +82,7 @@ fn waiting_rows(world: &World, slot: Slot) -> Vec<(&JobRow, bool)> {
     rows.filter(|(row, dead)| *dead || !frontier_of(cursors.iter().copied(), row.lane).passed(row.place())).collect()
 }
 
-fn members<'a>(world: &'a World, slot: Slot, lane: LaneId, seq: i64) -> Option<&'a CursorRow> {
+fn members(world: &World, slot: Slot, lane: LaneId, seq: i64) -> Option<&CursorRow> {
     committed(world, &world.tables.of_queue(slot).cursors).find(|cursor| cursor.lane == lane && cursor.seq == seq)
 }
 
@@ -273,23 +273,20 @@ pub(crate) fn note(world: &mut World, who: Who, effect: &Effect) {
 /// Empties a slot, having looked what would be lost by it.
 pub(crate) fn truncate(world: &mut World, ring: RingKind, slot: Slot) {
     let before = census(world);
-    let is_alive = match ring {
-        RingKind::Queue => {
-            let stored = world.tables.of_queue(slot);
-            waiting_rows(world, slot).iter().any(|(_, is_dead)| !is_dead)
-                || open_claims(world).iter().any(|(_, claim, _)| claim.ready_slot == slot)
-                || has_running(world, &stored.ready)
-                || has_running(world, &stored.cursors)
-                || has_running(world, &stored.tombstones)
-                || has_running(world, &stored.done)
-                || has_running(world, &stored.completions)
-        }
-        _ => {
-            let stored = world.tables.of_claim(slot);
-            open_claims(world).iter().any(|(at, _, _)| *at == slot)
-                || has_running(world, &stored.claims)
-                || has_running(world, &stored.closures)
-        }
+    let is_alive = if ring == RingKind::Queue {
+        let stored = world.tables.of_queue(slot);
+        waiting_rows(world, slot).iter().any(|(_, is_dead)| !is_dead)
+            || open_claims(world).iter().any(|(_, claim, _)| claim.ready_slot == slot)
+            || has_running(world, &stored.ready)
+            || has_running(world, &stored.cursors)
+            || has_running(world, &stored.tombstones)
+            || has_running(world, &stored.done)
+            || has_running(world, &stored.completions)
+    } else {
+        let stored = world.tables.of_claim(slot);
+        open_claims(world).iter().any(|(at, _, _)| *at == slot)
+            || has_running(world, &stored.claims)
+            || has_running(world, &stored.closures)
     };
     if is_alive {
         world.ghost_mut().broken.insert(Law::NoTruncationOverLife);

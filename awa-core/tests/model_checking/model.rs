@@ -101,7 +101,7 @@ impl Setting {
             Stepped::On(script, reached) => {
                 self.reached.lock().unwrap().extend(reached);
                 let is_over = script.is_none();
-                actor.script = script;
+                actor.script = script.map(|script| *script);
                 actor.next += usize::from(is_over);
                 Some(next)
             }

@@ -211,7 +211,7 @@ impl Claim {
         let cursor = CursorRow { lane: LANE, seq, frontier: walk.frontier, batch: named, rows: emitted };
         turn.insert(|tables| &mut tables.of_queue_mut(from.slot).cursors, cursor);
         self.left -= rows.len();
-        Ok((!rows.is_empty()).then(|| Taken { from, seq, batch, rows, is_full: !walk.exhausted }))
+        Ok((!rows.is_empty()).then_some(Taken { from, seq, batch, rows, is_full: !walk.exhausted }))
     }
 
     fn record(&self, turn: &mut Turn<'_>, claim_slot: Slot, taken: &Taken) {

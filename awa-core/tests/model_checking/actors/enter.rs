@@ -54,14 +54,13 @@ impl Enter {
         };
         let pointer = turn.world.pointer(ring);
         match self {
-            Self::Read => Ok(Entered::Next(Self::Lock(pointer))),
             Self::Lock(at) => {
                 turn.lock(child(at.slot), Mode::RowExclusive)?;
                 Ok(Entered::Next(Self::Again(at)))
             }
             Self::Again(at) if pointer == at => Ok(Entered::In(at.slot)),
             Self::Again(_) if turn.rules.breaks(Mutant::WriterLooksTwiceOnly) => Ok(Entered::Next(Self::Last(pointer))),
-            Self::Again(_) => Ok(Entered::Next(Self::Lock(pointer))),
+            Self::Read | Self::Again(_) => Ok(Entered::Next(Self::Lock(pointer))),
             Self::Last(at) => {
                 turn.lock(child(at.slot), Mode::RowExclusive)?;
                 Ok(Entered::In(at.slot))

@@ -81,7 +81,7 @@ pub(crate) enum Script {
     Claim(claim::Claim),
     Close(close::CloseAll),
     Cancel(cancel::Cancel),
-    Rescue(rescue::Rescue),
+    Rescue(Box<rescue::Rescue>),
     RescueLeases(rescue::RescueLeases),
     Promote(promote::Promote),
     Rotate(rotate::Rotate),
@@ -118,7 +118,7 @@ pub(crate) type Outcome = Result<Flow, Halt>;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Stepped {
     /// It went on; `None`: the operation is over.
-    On(Option<Script>, Vec<Reach>),
+    On(Option<Box<Script>>, Vec<Reach>),
     /// Somebody is in its way. What the statement has done so far is to be forgotten, but not what it saw when it began.
     Waiting(Snapshot),
 }
@@ -132,7 +132,7 @@ impl Script {
             Op::Claim(max, deadline) => Self::Claim(claim::Claim::new(*max, *deadline)),
             Op::Close(end, isolation) => Self::Close(close::CloseAll::new(*end, *isolation)),
             Op::Cancel(job) => Self::Cancel(cancel::Cancel::new(*job)),
-            Op::Rescue(kind, slot) => Self::Rescue(rescue::Rescue::new(*kind, *slot)),
+            Op::Rescue(kind, slot) => Self::Rescue(Box::new(rescue::Rescue::new(*kind, *slot))),
             Op::RescueLeases => Self::RescueLeases(rescue::RescueLeases::new()),
             Op::Promote => Self::Promote(promote::Promote::new()),
             Op::Rotate(ring) => Self::Rotate(rotate::Rotate::new(*ring)),
@@ -161,7 +161,7 @@ impl Script {
     fn after_timeout(self) -> Option<Self> {
         match self {
             Self::Rescue(script) => script.contended(),
-            Self::RescueLeases(script) => script.contended(),
+            Self::RescueLeases(script) => Some(script.contended()),
             _ => None,
         }
     }
@@ -194,11 +194,11 @@ impl Script {
     pub(crate) fn step(self, world: &mut World, who: Who, rules: &Rules) -> Stepped {
         let mut turn = Turn::begin(world, who, rules, self.isolation());
         match self.run(&mut turn) {
-            Ok(Flow::Next(script)) => Stepped::On(Some(script), Vec::new()),
-            Ok(Flow::Commit(script)) => Stepped::On(script, world.commit(who, rules)),
+            Ok(Flow::Next(script)) => Stepped::On(Some(Box::new(script)), Vec::new()),
+            Ok(Flow::Commit(script)) => Stepped::On(script.map(Box::new), world.commit(who, rules)),
             Ok(Flow::Rollback(script)) => {
                 world.abort(who);
-                Stepped::On(script, Vec::new())
+                Stepped::On(script.map(Box::new), Vec::new())
             }
             Err(Halt::Abort) => {
                 world.abort(who);

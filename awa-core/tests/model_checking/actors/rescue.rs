@@ -39,7 +39,7 @@ enum Stage {
     Judge,
     Begin,
     Read(Sweep<BatchKey>),
-    End(Ending),
+    End(Box<Ending>),
     Store(SweepCursor<BatchKey>),
     Commit,
 }
@@ -82,7 +82,7 @@ impl Rescue {
         if let Stage::End(ending) = &mut self.stage {
             let (key, _, _) = ending.now.take()?;
             ending.outcomes.insert(key, RescueOutcome::Contended);
-            return Some(Script::Rescue(self));
+            return Some(Script::Rescue(Box::new(self)));
         }
         None
     }
@@ -95,7 +95,7 @@ impl Rescue {
                 }
                 self.now = turn.world.time();
                 self.stage = Stage::Begin;
-                Ok(Flow::Rollback(Some(Script::Rescue(self))))
+                Ok(Flow::Rollback(Some(Script::Rescue(Box::new(self)))))
             }
             Stage::Begin => {
                 let row = turn.slot_row(RingKind::Claim, self.slot);
@@ -105,16 +105,16 @@ impl Rescue {
                     self.now = turn.world.time();
                 }
                 self.stage = Stage::Read(Sweep::begin(self.kind, cursor, limits));
-                Ok(Flow::Rollback(Some(Script::Rescue(self))))
+                Ok(Flow::Rollback(Some(Script::Rescue(Box::new(self)))))
             }
             Stage::Read(sweep) => {
                 self.stage = match sweep.next_page() {
                     Some(asked) => self.read(turn, sweep, &asked)?,
                     None => self.finish(turn, sweep),
                 };
-                Ok(Flow::Rollback(Some(Script::Rescue(self))))
+                Ok(Flow::Rollback(Some(Script::Rescue(Box::new(self)))))
             }
-            Stage::End(ending) => self.end(turn, ending),
+            Stage::End(ending) => self.end(turn, *ending),
             Stage::Store(cursor) => self.store(turn, cursor),
             Stage::Commit => {
                 let Self { kind, slot, visited, held, .. } = self;
@@ -158,7 +158,7 @@ impl Rescue {
         let page = sweep.visit(visited);
         let wanted: Vec<BatchKey> = page.to_rescue().collect();
         left.retain(|(key, _, _)| wanted.contains(key));
-        Ok(Stage::End(Ending { page, left, outcomes: BTreeMap::new(), now: None }))
+        Ok(Stage::End(Box::new(Ending { page, left, outcomes: BTreeMap::new(), now: None })))
     }
 
     /// The place of a claim in the order of the sweep.
@@ -178,7 +178,7 @@ impl Rescue {
                 let contended = ending.outcomes.iter().filter(|(_, outcome)| **outcome == RescueOutcome::Contended);
                 self.held.extend(contended.map(|(key, _)| key.batch));
                 self.stage = Stage::Read(ending.page.settle(&ending.outcomes));
-                return Ok(Flow::Rollback(Some(Script::Rescue(self))));
+                return Ok(Flow::Rollback(Some(Script::Rescue(Box::new(self)))));
             }
             None => {
                 let (key, nonce, open) = ending.left.remove(0);
@@ -188,14 +188,14 @@ impl Rescue {
         match closing.step(turn)? {
             Closed::Next(closing) => {
                 ending.now = Some((key, wanted, closing));
-                self.stage = Stage::End(ending);
-                Ok(Flow::Next(Script::Rescue(self)))
+                self.stage = Stage::End(Box::new(ending));
+                Ok(Flow::Next(Script::Rescue(Box::new(self))))
             }
             Closed::Done(closed) => {
                 let is_mine = wanted.difference(&closed).is_empty();
                 ending.outcomes.insert(key, if is_mine { RescueOutcome::Closed } else { RescueOutcome::LostRace });
-                self.stage = Stage::End(ending);
-                Ok(Flow::Commit(Some(Script::Rescue(self))))
+                self.stage = Stage::End(Box::new(ending));
+                Ok(Flow::Commit(Some(Script::Rescue(Box::new(self)))))
             }
         }
     }
@@ -217,7 +217,7 @@ impl Rescue {
             turn.put_slot(RingKind::Claim, row);
         }
         self.stage = Stage::Commit;
-        Ok(Flow::Next(Script::Rescue(self)))
+        Ok(Flow::Next(Script::Rescue(Box::new(self))))
     }
 }
 
@@ -235,8 +235,9 @@ impl RescueLeases {
         Self { judged: None, left: None, now: None }
     }
 
-    pub(crate) fn contended(self) -> Option<Script> {
-        Some(Script::RescueLeases(Self { now: None, ..self }))
+    /// Where it goes on when it gave up a wait: with the next lease.
+    pub(crate) fn contended(self) -> Script {
+        Script::RescueLeases(Self { now: None, ..self })
     }
 
     pub(crate) fn step(mut self, turn: &mut Turn<'_>) -> Outcome {

@@ -217,8 +217,8 @@ fn carry(turn: &mut Turn<'_>, slot: Slot) {
     let stored = turn.world.tables.of_queue(slot);
     let before = frontier_of(turn.seen(&stored.cursors), LANE);
     let seq = turn.seen(&stored.cursors).map(|cursor| cursor.seq).max().unwrap_or(0) + 1;
-    let ready: BTreeMap<_, _> = turn.seen(&stored.ready).map(|row| (row.place(), ())).collect();
-    let frontier = before.walk(&snapshot, &ready, |_, ()| Step::Continue).frontier;
+    let ready: BTreeMap<_, _> = turn.seen(&stored.ready).map(|row| (row.place(), row.run_lease)).collect();
+    let frontier = before.walk(&snapshot, &ready, |_, _| Step::Continue).frontier;
     let rows = moved.iter().map(|row| (row.job, row.run_lease)).collect();
     let cursor = CursorRow { lane: LANE, seq, frontier, batch: None, rows };
     turn.insert(|tables| &mut tables.of_queue_mut(slot).cursors, cursor);
