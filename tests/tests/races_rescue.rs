@@ -4,6 +4,10 @@ use awa_core::store::{Consumer, Maintainer};
 use awa_core::{AttemptEnd, JobState};
 use awa_tests::stage::{ME, RESCUER, STALENESS, Stage, run, steady_retry};
 
+/// How many sessions wait behind the outage.
+const HELD_UP: &str = "SELECT count(*) FROM pg_locks AS l JOIN pg_database AS d ON d.oid = l.database \
+    WHERE NOT l.granted AND d.datname = current_database() AND l.relation = 'awa.claim_ring_slots'::regclass";
+
 /// A rescuer that is healthy, and then held up together with everybody else for longer than the staleness time: whoever
 /// it looks at afterwards has given no sign of life, and neither has it. Found by model checking.
 #[tokio::test]
@@ -20,12 +24,13 @@ async fn a_rescuer_that_was_held_up_behind_its_own_check_takes_nothing_from_the_
     run(&mut outage, "BEGIN; LOCK TABLE awa.claim_ring_slots IN ACCESS EXCLUSIVE MODE").await;
     let store = stage.store().clone();
     let rescue = tokio::spawn(async move { store.rescue(&Stage::rescue_request(), &steady_retry()).await });
-    while stage.number("SELECT count(*) FROM pg_locks AS l WHERE NOT l.granted").await == 0 {
+    while stage.number(HELD_UP).await == 0 {
         tokio::task::yield_now().await;
     }
     stage.fresh.clock.advance(STALENESS * 2);
     run(&mut outage, "COMMIT").await;
     let rescued = rescue.await.unwrap().unwrap();
+    assert!(!rescued.rescuer_too_young, "it was judged before the outage");
     assert_eq!(rescued.attempts, [], "nobody has had a chance to beat");
     assert_eq!(stage.place(job).await, JobState::Running.as_str());
     stage.store().beat(RESCUER, STALENESS).await.unwrap();
