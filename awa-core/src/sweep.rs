@@ -169,7 +169,7 @@ pub struct SweepReport {
     pub complete: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Leg {
     /// From the cursor to the end.
     Forward,
@@ -181,7 +181,7 @@ enum Leg {
 
 /// One pass of a sweep. Ask for pages with [`Self::next_page`] until there is none, answer each with
 /// [`Self::visit`], and store what [`Self::finish`] returns.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Sweep<K> {
     kind: SweepKind,
     limits: SweepLimits,
@@ -200,7 +200,7 @@ pub struct Sweep<K> {
 }
 
 /// A visited page that waits for the outcomes of its rescues.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[must_use = "the sweep goes on when the page is settled"]
 pub struct Page<K> {
     sweep: Sweep<K>,

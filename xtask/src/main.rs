@@ -1,4 +1,5 @@
-//! The README's two commands, and the chores of the repository: `cargo xtask demo`, `cargo xtask test`, `cargo xtask ci`.
+//! The README's two commands, and the chores of the repository: `cargo xtask demo`, `cargo xtask test`, `cargo xtask prove`,
+//! `cargo xtask ci`.
 //!
 //! Depends on nothing but the standard library, so that it is built in a second on a fresh machine.
 
@@ -16,6 +17,7 @@ Usage: cargo xtask <COMMAND>
 Commands:
   demo [ARGS]   make sure that PostgreSQL is there, build awa and run `awa demo ARGS`
   test [ARGS]   make sure that PostgreSQL is there, and run all tests; ARGS go to nextest, else to cargo test
+  prove         explore the model of the storage protocol with large bounds, and print what was explored (minutes)
   ci            format, lints, documentation and all tests, as they must pass before a merge
 
 PostgreSQL is taken from AWA_PG_BIN, pg_config, /usr/lib/postgresql or AWA_EMBEDDED_POSTGRES. Where it is missing, it is
@@ -29,6 +31,7 @@ fn main() -> ExitCode {
     let outcome = match command.as_str() {
         "demo" => demo(&rest),
         "test" => test(&rest),
+        "prove" if rest.is_empty() => prove(),
         "ci" if rest.is_empty() => ci(),
         "help" | "--help" | "-h" => {
             println!("{USAGE}");
@@ -65,6 +68,18 @@ fn test(arguments: &[String]) -> Result<(), Failure> {
     }
     let targets = ["test", "--lib", "--bins", "--tests", "--examples"];
     Cargo::new(targets).arguments(scope).arguments(arguments).run()
+}
+
+/// Marks the lines of a proof's table in what its tests print.
+const PROOF_LINE: &str = "proof | ";
+
+/// Model checking with large bounds, as a table.
+fn prove() -> Result<(), Failure> {
+    println!("{:<44} | {:>9} | {:>7} | verdict", "explored", "states", "seconds");
+    let tests = ["test", "--release", "--package", "awa-core", "--test", "model_checking"];
+    Cargo::new(tests.into_iter().chain(["--", "--nocapture", "--test-threads=1"]))
+        .variable("AWA_PROVE", "large")
+        .run_showing(|line| line.find(PROOF_LINE).map(|at| &line[at + PROOF_LINE.len()..]))
 }
 
 /// Everything that must hold before a merge.

@@ -2,6 +2,7 @@
 
 use std::env;
 use std::ffi::OsString;
+use std::io::{BufRead, BufReader};
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
 
 /// Why a command of xtask ended without success.
@@ -61,8 +62,28 @@ impl Cargo {
 
     /// Runs it; a failure has the exit code of the program that cargo ran.
     pub(crate) fn run(&self) -> Result<(), Failure> {
-        let status = self.command().status();
-        let status = status.map_err(|error| Failure::new(format!("cargo could not be run: {error}")))?;
+        self.judge(self.command().status().map_err(could_not_run)?)
+    }
+
+    /// Runs it and shows, while it runs, what `shown` picks from the lines that it prints; all of them when it fails.
+    pub(crate) fn run_showing(&self, shown: impl Fn(&str) -> Option<&str>) -> Result<(), Failure> {
+        let mut child = self.command().stdout(Stdio::piped()).spawn().map_err(could_not_run)?;
+        let mut lines = Vec::new();
+        for line in child.stdout.take().into_iter().flat_map(|output| BufReader::new(output).lines()) {
+            let line = line.map_err(could_not_run)?;
+            if let Some(picked) = shown(&line) {
+                println!("{picked}");
+            }
+            lines.push(line);
+        }
+        let status = child.wait().map_err(could_not_run)?;
+        if !status.success() {
+            println!("{}", lines.join("\n"));
+        }
+        self.judge(status)
+    }
+
+    fn judge(&self, status: ExitStatus) -> Result<(), Failure> {
         if status.success() {
             return Ok(());
         }
@@ -83,6 +104,10 @@ impl Cargo {
     }
 }
 
+fn could_not_run(error: std::io::Error) -> Failure {
+    Failure::new(format!("cargo could not be run: {error}"))
+}
+
 fn code_of(status: ExitStatus) -> u8 {
     status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
 }
@@ -90,6 +115,13 @@ fn code_of(status: ExitStatus) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_run_shows_the_lines_that_were_picked_and_fails_as_it_does() {
+        assert!(Cargo::new(["--version"]).run_showing(|line| line.strip_prefix("cargo ")).is_ok());
+        let failure = Cargo::new(["no-such-command"]).run_showing(|_| None).unwrap_err();
+        assert_eq!(failure.message, "cargo no-such-command failed");
+    }
 
     #[test]
     fn a_run_that_fails_says_what_was_run() {

@@ -46,10 +46,10 @@ impl PgStore {
     /// See [`Maintainer::rescue`](awa_core::store::Maintainer::rescue).
     pub async fn rescue(&self, request: &RescueRequest, retry: &RetryPolicy) -> Result<Rescued, StoreError> {
         let sql = self.installed(OPERATION).await?;
-        if !self.may_rescue(request).await? {
+        let Some(judged_at) = self.may_rescue(request).await? else {
             return Ok(Rescued { rescuer_too_young: true, ..Rescued::default() });
-        }
-        let rows = self.call(OPERATION, sql.statement("rescue/slots"), &[self.clock.param()]).await?;
+        };
+        let rows = self.call(OPERATION, sql.statement("rescue/slots"), &[Param::Timestamp(judged_at)]).await?;
         let mut rescued = Rescued::default();
         let mut first_failure = None;
         for row in &rows {
@@ -63,24 +63,26 @@ impl PgStore {
                 }
             }
         }
-        self.rescue_leases(&sql, request, retry, &mut rescued).await?;
+        self.rescue_leases(&sql, request, retry, judged_at, &mut rescued).await?;
         match first_failure {
             Some(error) if rescued.attempts.is_empty() => Err(error),
             _ => Ok(rescued),
         }
     }
 
-    async fn may_rescue(&self, request: &RescueRequest) -> Result<bool, StoreError> {
+    /// The moment at which the rescuer was found healthy, if it was. It is the present of the whole pass: by a later one,
+    /// everybody would look dead behind an outage that came after the rescuer was judged.
+    async fn may_rescue(&self, request: &RescueRequest) -> Result<Option<Timestamp>, StoreError> {
         let params = [Param::I64(request.rescuer.0), self.clock.param()];
         let rows = self.call(OPERATION, self.sql.statement("rescue/rescuer"), &params).await?;
-        let Some(row) = rows.first() else { return Ok(false) };
+        let Some(row) = rows.first() else { return Ok(None) };
         let read = || Ok((Beats { since: row.timestamp(0)?, last: row.timestamp(1)? }, row.timestamp(2)?));
         let (beats, now) = read().map_err(undecodable(OPERATION))?;
         let health = RescuerHealth::of(Some(beats), now, request.staleness);
         if !health.may_rescue() {
             tracing::debug!(%health, "not rescuing");
         }
-        Ok(health.may_rescue())
+        Ok(health.may_rescue().then_some(now))
     }
 
     async fn sweep(

@@ -10,6 +10,7 @@ use awa_core::name::QueueName;
 use awa_core::retry::{AttemptBudget, RetryPolicy};
 use awa_core::store::{RescueRequest, Rescued};
 use awa_core::sweep::{LifeSigns, SweepKind};
+use awa_core::time::Timestamp;
 
 use super::clock::micros_of;
 use super::close::receipt;
@@ -29,16 +30,17 @@ struct LostLease {
 }
 
 impl PgStore {
-    /// One page of leases, in the order of their receipts.
+    /// One page of leases, in the order of their receipts, judged by the moment at which the rescuer was.
     pub(super) async fn rescue_leases(
         &self,
         sql: &Sql,
         request: &RescueRequest,
         retry: &RetryPolicy,
+        judged_at: Timestamp,
         rescued: &mut Rescued,
     ) -> Result<(), StoreError> {
         let limit = i64::try_from(request.page.max(1)).unwrap_or(i64::MAX);
-        let params = [Param::I64(micros_of(request.staleness)), Param::I64(limit), self.clock.param()];
+        let params = [Param::I64(micros_of(request.staleness)), Param::I64(limit), Param::Timestamp(judged_at)];
         let rows = self.call(OPERATION, sql.statement("rescue/leases"), &params).await?;
         rescued.more |= rows.len() as u64 >= limit.unsigned_abs();
         let mut lost = Vec::with_capacity(rows.len());
