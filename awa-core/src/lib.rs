@@ -10,6 +10,7 @@
 //! | what a caller may enqueue, and how bad input is refused | [`job`], [`name`], [`json`] |
 //! | the states of a job and the table of legal transitions | [`state`] |
 //! | how an attempt ends | [`attempt`] |
+//! | waiting for somebody outside | [`callback`] |
 //! | order without locks: the lane frontier over transaction snapshots | [`frontier`] |
 //! | claims, closures and `open = claimed - closed` | [`receipt`] |
 //! | partitions that are reclaimed by truncation | [`ring`], [`prune`] |
@@ -23,6 +24,7 @@
 //! | the executable model that defines a store | [`model`] |
 
 pub mod attempt;
+pub mod callback;
 pub mod doctor;
 pub mod error;
 pub mod frontier;
@@ -44,6 +46,7 @@ pub mod unique;
 pub mod unpin;
 
 pub use attempt::{AttemptEnd, ClaimedJob, Closure, ClosureAnswer};
+pub use callback::{CallbackAnswer, CallbackToken};
 pub use error::{BadInput, StoreError, StoreErrorKind};
 pub use id::{BatchId, InstanceId, JobId, LaneId, Nonce, ReceiptId, RunLease};
 pub use job::{Enqueued, NewJob, Priority, RunAt};
