@@ -220,6 +220,7 @@ impl<'s> Scene<'s> {
             JobState::Deferred => Some(retry_after(Duration::from_hours(1))),
             JobState::Completed => Some(AttemptEnd::CompleteWith { result: json("1") }),
             JobState::Cancelled => Some(AttemptEnd::Cancel { reason: ErrorText::new("no longer wanted") }),
+            JobState::Waiting => Some(AttemptEnd::Park { timeout: Duration::from_hours(1) }),
             JobState::Dead => Some(AttemptEnd::Fail { error: ErrorText::new("boom") }),
             other => panic!("no operation of the traits leads to {other}"),
         };
@@ -332,8 +333,16 @@ pub(crate) fn retry_after(delay: Duration) -> AttemptEnd {
 }
 
 /// The states that the operations of the traits can bring a job into.
-pub(crate) fn reachable_states() -> [JobState; 6] {
-    [JobState::Ready, JobState::Running, JobState::Deferred, JobState::Completed, JobState::Cancelled, JobState::Dead]
+pub(crate) fn reachable_states() -> [JobState; 7] {
+    [
+        JobState::Ready,
+        JobState::Running,
+        JobState::Deferred,
+        JobState::Waiting,
+        JobState::Completed,
+        JobState::Cancelled,
+        JobState::Dead,
+    ]
 }
 
 /// Every way in which an attempt can end; after the last the job is ready again.
@@ -347,6 +356,7 @@ pub(crate) fn every_end() -> Vec<AttemptEnd> {
         AttemptEnd::Release { delay: minute },
         AttemptEnd::Fail { error: ErrorText::new("fatal") },
         AttemptEnd::Cancel { reason: ErrorText::new("asked to") },
+        AttemptEnd::Park { timeout: minute },
         AttemptEnd::Release { delay: Duration::ZERO },
     ]
 }

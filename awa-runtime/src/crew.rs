@@ -19,6 +19,7 @@ use crate::audit::Audit;
 use crate::backoff::{Backoff, Trouble};
 use crate::batcher;
 use crate::call::bounded;
+use crate::desk::Desk;
 use crate::dispatcher::Dispatcher;
 use crate::executor::Executor;
 use crate::flights::Flights;
@@ -85,6 +86,7 @@ impl Crew {
         let executor = Arc::new(Executor {
             handlers,
             state: Arc::new(state),
+            desk: Arc::new(Desk::new(Arc::clone(&store), settings.call_timeout)),
             retry: settings.retry,
             unknown_kind_delay: settings.unknown_kind_delay,
             outbox: Arc::clone(&outbox),
@@ -147,6 +149,7 @@ impl Crew {
 
     /// Starts every task: those of the worker on `own`, handlers on `handlers`.
     pub(crate) fn start(&mut self, own: &Handle, handlers: &Handle) {
+        self.executor.desk.open(own);
         let heartbeat = self.heartbeat.clone();
         self.loops.spawn_on(supervised("heartbeat", move || heartbeat.clone().run()), own);
         if self.settings.roles.claims {

@@ -15,6 +15,7 @@ use tracing::{Span, error, info_span, warn};
 
 use crate::attempt::{Attempt, CancelCause};
 use crate::context::JobContext;
+use crate::desk::Desk;
 use crate::handler::{ErasedHandler, Handlers};
 use crate::outbox::Outbox;
 use crate::panic::{Payload, caught, dropped, message};
@@ -29,6 +30,7 @@ use crate::warned::WarnedKinds;
 pub(crate) struct Executor {
     pub(crate) handlers: Handlers,
     pub(crate) state: Arc<StateMap>,
+    pub(crate) desk: Arc<Desk>,
     pub(crate) retry: RetryPolicy,
     pub(crate) unknown_kind_delay: Duration,
     pub(crate) outbox: Arc<Outbox>,
@@ -163,6 +165,7 @@ impl Executor {
             retry: &self.retry,
             random: rand::random(),
             interrupted: attempt.cancelled() == Some(CancelCause::Shutdown) && attempt.has_listened(),
+            has_callback: attempt.has_callback(),
         }
     }
 
@@ -182,7 +185,7 @@ impl Executor {
     /// Starts the handler and polls it to its fate. A panic anywhere in it is caught: when it starts, in a poll, while
     /// its result becomes text, and when it is dropped.
     async fn drive(&self, handler: &dyn ErasedHandler, attempt: &Arc<Attempt>, span: &Span) -> Fate {
-        let cx = JobContext::new(Arc::clone(attempt), Arc::clone(&self.state));
+        let cx = JobContext::new(Arc::clone(attempt), Arc::clone(&self.state), Arc::clone(&self.desk));
         let mut running = match span.in_scope(|| caught(|| handler.start(cx))) {
             Ok(running) => running,
             Err(payload) => return Fate::Panicked(payload),

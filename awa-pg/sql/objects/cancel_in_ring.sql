@@ -35,6 +35,7 @@ BEGIN
         END IF;
         -- Final: the lane is held, so that no claim can emit the row any more, and every later one sees the tombstone.
         PERFORM /*schema*/awa.release_unique_keys(ARRAY[p_job], 64::smallint);
+        PERFORM /*schema*/awa.forget_notes(ARRAY[p_job]);
         RETURN 'ready';
     END IF;
     SELECT o.claim_slot, o.nonce, e.receipt_id INTO v_claim
