@@ -311,3 +311,35 @@ pub(super) fn receipt(raw: i64) -> Result<ReceiptId, StoreError> {
 pub(super) fn receipts(text: &str) -> Result<ReceiptSet, StoreError> {
     text.parse().map_err(|error| corrupt(format!("{error}; nothing was guessed")))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema_name::SchemaName;
+    use crate::sql::{RingSizes, Sql};
+
+    #[test]
+    fn every_outcome_is_a_row_of_the_table_by_its_number() {
+        let sql = Sql::new(&SchemaName::default(), RingSizes::default());
+        let texts = sql.migrations().iter().map(|migration| migration.text.as_str());
+        let inserts = texts.flat_map(|text| text.split("attempt_outcomes (outcome, name) VALUES").skip(1));
+        let rows: String = inserts.map(|rest| rest.split(';').next().unwrap()).collect();
+        for (outcome, name) in [
+            (Outcome::Completed, "completed"),
+            (Outcome::Retried, "retried"),
+            (Outcome::Snoozed, "snoozed"),
+            (Outcome::Failed, "failed"),
+            (Outcome::Cancelled, "cancelled"),
+            (Outcome::Released, "released"),
+            (Outcome::StaleRescued, "stale_rescued"),
+            (Outcome::DeadlineExpired, "deadline_expired"),
+            (Outcome::CallbackTimedOut, "callback_timed_out"),
+        ] {
+            let row = format!("({}, '{name}')", outcome as i16);
+            assert!(rows.contains(&row), "{row} is not in {rows}");
+        }
+        // Given in SQL only.
+        assert!(rows.contains("(9, 'materialized')") && rows.contains("(10, 'resumed')"), "{rows}");
+        assert_eq!(rows.matches('(').count(), 11, "{rows}");
+    }
+}
