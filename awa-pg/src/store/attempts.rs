@@ -48,18 +48,9 @@ impl PgStore {
         notes: &[(usize, &AttemptNote)],
         answers: &mut [NoteAnswer],
     ) -> Result<(), StoreError> {
-        let params = |part: &[(usize, &AttemptNote)]| {
-            let [claim_slots, nonces, receipts] = presented(part.iter().map(|(_, note)| &note.receipt));
-            let progress: Vec<Option<&str>> =
-                part.iter().map(|(_, note)| note.progress.as_ref().map(JsonText::as_str)).collect();
-            let tokens: Vec<Option<u128>> = part.iter().map(|(_, note)| note.callback.map(|token| token.0)).collect();
-            let statement = self.sql.statement("attempts/note");
-            (statement, [claim_slots, nonces, receipts, Param::opt_jsons(progress), Param::OptUuids(tokens.into())])
-        };
         let mut waiting: Vec<&[(usize, &AttemptNote)]> = notes.chunks(MAX_ATTEMPTS).rev().collect();
         while let Some(part) = waiting.pop() {
-            let (statement, params) = params(part);
-            match self.try_part(NOTE, statement, params).await? {
+            match self.try_part(NOTE, self.sql.statement("attempts/note"), note_params(part)).await? {
                 Some(rows) => {
                     let mut noted = HashMap::with_capacity(rows.len());
                     for row in &rows {
@@ -172,6 +163,15 @@ impl PgStore {
             Err(error) => Err(error.into_store_error(operation)),
         }
     }
+}
+
+/// Notes as the function `note_attempts` takes them.
+fn note_params<'n>(notes: &[(usize, &'n AttemptNote)]) -> [Param<'n>; 5] {
+    let [claim_slots, nonces, receipts] = presented(notes.iter().map(|(_, note)| &note.receipt));
+    let progress: Vec<Option<&str>> =
+        notes.iter().map(|(_, note)| note.progress.as_ref().map(JsonText::as_str)).collect();
+    let tokens: Vec<Option<u128>> = notes.iter().map(|(_, note)| note.callback.map(|token| token.0)).collect();
+    [claim_slots, nonces, receipts, Param::opt_jsons(progress), Param::OptUuids(tokens.into())]
 }
 
 /// What is checked of receipts, as parallel arrays.
