@@ -6,9 +6,7 @@ use std::time::Duration;
 use awa_core::attempt::{ErrorText, Receipt};
 use awa_core::job::MaxAttempts;
 use awa_core::ring::RingKind;
-use awa_core::store::{
-    Acted, AttemptNote, Attempts, Callback, Consumer, Maintainer, NoteAnswer, Operator, Producer, RescueRequest,
-};
+use awa_core::store::{Acted, AttemptNote, Attempts, Callback, Consumer, Maintainer, NoteAnswer, Operator, Producer};
 use awa_core::unique::{OnConflict, Unique, UniqueBy};
 use awa_core::unpin::UnpinPolicy;
 use awa_core::{AttemptEnd, CallbackAnswer, CallbackToken, ClaimedJob, ClosureAnswer, JobState, JsonText};
@@ -218,12 +216,8 @@ async fn a_parked_attempt_ends_in_one_way_however_many_want_it() {
         // On every other round the time has run out, and the callback cannot win.
         if round % 2 == 0 {
             stage.outlive().await;
-        } else {
-            for _ in 0..4 {
-                stage.store().beat(awa_tests::stage::RESCUER, Duration::from_micros(1)).await.unwrap();
-            }
         }
-        let request = RescueRequest { ..Stage::rescue_request() };
+        let request = Stage::rescue_request();
         let (ids, reason, policy) = ([id], ErrorText::new("no"), steady_retry());
         let (answer, rescued, again, acted) = tokio::join!(
             call_back(&stage, token),
