@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use awa_runtime::core::attempt::ErrorText;
-use awa_runtime::core::job::MaxAttempts;
 use awa_runtime::core::model::RingSizes;
 use awa_runtime::core::store::Operator;
 use awa_runtime::core::{CallbackAnswer, CallbackToken, JobId, JobState, Timestamp};
@@ -155,7 +154,7 @@ async fn a_job_that_is_never_called_back_uses_up_its_attempts() {
     let store = memory();
     let (builder, mut heard) = worker(&store);
     let running = Running::start(builder);
-    let job = awa_runtime::new_job(Long::Ask).unwrap().with_max_attempts(MaxAttempts::new(2).unwrap());
+    let job = Long::Ask.with().max_attempts(2);
     let id = store.enqueue_job(job).await.unwrap().id();
     let tokens = [token(&mut heard).await, token(&mut heard).await];
     assert_ne!(tokens[0], tokens[1]);

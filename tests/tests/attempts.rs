@@ -6,7 +6,7 @@ use std::time::Duration;
 use awa_core::attempt::{ErrorText, Receipt};
 use awa_core::job::MaxAttempts;
 use awa_core::ring::RingKind;
-use awa_core::store::{Acted, AttemptNote, Attempts, Callback, Consumer, Maintainer, NoteAnswer, Operator, Producer};
+use awa_core::store::{Acted, AttemptNote, Attempts, Callback, Maintainer, NoteAnswer, Operator, Producer};
 use awa_core::unique::{OnConflict, Unique, UniqueBy};
 use awa_core::unpin::UnpinPolicy;
 use awa_core::{AttemptEnd, CallbackAnswer, CallbackToken, ClaimedJob, ClosureAnswer, JobState, JsonText};
@@ -230,7 +230,7 @@ async fn a_parked_attempt_ends_in_one_way_however_many_want_it() {
         assert!(rescued <= 1 && !(resumed && rescued == 1), "{answer:?} and rescued {rescued} times");
         let from = match acted.unwrap()[0] {
             Acted::Done { from } => Some(from),
-            Acted::Refused(_) => None,
+            _ => None,
         };
         let view = stage.store().get(id).await.unwrap().unwrap();
         let expected = match (from, rescued, resumed) {
