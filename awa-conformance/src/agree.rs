@@ -81,6 +81,7 @@ impl Scene<'_> {
                 running: of(&[JobState::Running]),
                 deferred: of(&[JobState::Deferred]),
                 finished: of(&[JobState::Completed, JobState::Failed, JobState::Cancelled]),
+                waiting: of(&[JobState::Waiting]),
                 dead: of(&[JobState::Dead]),
                 ..queue.clone()
             };

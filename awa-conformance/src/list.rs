@@ -233,6 +233,37 @@ macro_rules! each_case {
                 leases_go_on_in_a_grown_ring [];
                 a_ring_never_shrinks [];
             }
+            progress {
+                a_checkpoint_is_kept_to_the_byte_and_replaced [];
+                progress_outlives_the_attempt [Clock];
+                progress_is_gone_when_the_job_has_ended [];
+                a_stale_attempt_notes_nothing [Clock];
+                notes_are_answered_one_by_one [];
+                an_attempt_that_has_noted_something_ends_in_every_way [];
+                an_attempt_may_show_life_itself [Clock];
+                a_heartbeat_and_an_end_at_once_leave_nothing_behind [];
+                a_note_of_a_wrong_receipt_changes_nothing [];
+            }
+            park {
+                a_callback_resumes_a_parked_attempt [];
+                a_resumed_job_goes_before_all_others [];
+                a_callback_before_the_park_is_kept [];
+                a_payload_is_read_until_the_next_token [Clock];
+                an_attempt_has_one_token [];
+                a_token_is_good_for_one_callback [];
+                an_unknown_token_resumes_nothing [];
+                a_token_ends_with_its_attempt [Clock];
+                a_parked_attempt_is_not_held_by_its_worker [Clock];
+                a_parked_attempt_whose_time_runs_out_has_failed [Clock];
+                a_job_whose_callback_never_comes_ends_dead [Clock];
+                a_late_callback_is_refused [Clock];
+                a_waiting_job_can_be_cancelled [];
+                a_parked_attempt_keeps_no_slot [Clock];
+                a_key_is_held_while_its_job_waits [];
+                of_callbacks_at_once_one_is_taken [];
+                a_callback_and_a_park_at_once_agree [];
+                callbacks_are_answered_one_by_one [];
+            }
             audit {
                 the_attempts_of_a_lost_claim_are_found [Clock];
                 a_worker_learns_which_attempts_were_ended [];

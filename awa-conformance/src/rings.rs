@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use awa_core::JobState;
 use awa_core::id::Slot;
 use awa_core::prune::KeepReason;
 use awa_core::ring::{RingKind, RotationPolicy};
@@ -93,8 +94,21 @@ impl Scene<'_> {
             let rotated = self.turn(&NO_HISTORY).await;
             assert!(rotated.iter().all(|rotated| matches!(rotated, Rotated::Opened(..))), "{rotated:?}");
         }
+        let census = self.store().census().await.expect("census");
+        let waiting: u64 = census.iter().filter(|count| count.state == JobState::Waiting).map(|count| count.jobs).sum();
         for ring in RingKind::ALL {
-            assert_eq!(self.kept(ring).await, [], "slots of the {ring} ring are not reclaimed");
+            let mut kept = self.kept(ring).await;
+            if ring == RingKind::Lease {
+                // A parked attempt keeps the slot of its lease until that is moved on.
+                let mut left = waiting;
+                kept.retain(|(_, reason)| {
+                    let parked = if let KeepReason::Leases(leases) = reason { *leases } else { u64::MAX };
+                    let is_parked = parked <= left;
+                    left = left.saturating_sub(parked);
+                    !is_parked
+                });
+            }
+            assert_eq!(kept, [], "slots of the {ring} ring are not reclaimed");
         }
     }
 }

@@ -229,6 +229,7 @@ impl<'s> Scene<'s> {
                 self.set_dead_letter(&name, false).await;
                 Some(AttemptEnd::Fail { error: ErrorText::new("boom") })
             }
+            JobState::Waiting => Some(AttemptEnd::Park { timeout: Duration::from_hours(1) }),
             JobState::Dead => Some(AttemptEnd::Fail { error: ErrorText::new("boom") }),
             other => panic!("no operation of the traits leads to {other}"),
         };
@@ -360,6 +361,7 @@ pub(crate) fn reachable_states() -> [JobState; 7] {
         JobState::Ready,
         JobState::Running,
         JobState::Deferred,
+        JobState::Waiting,
         JobState::Completed,
         JobState::Failed,
         JobState::Cancelled,
@@ -378,6 +380,7 @@ pub(crate) fn every_end() -> Vec<AttemptEnd> {
         AttemptEnd::Release { delay: minute },
         AttemptEnd::Fail { error: ErrorText::new("fatal") },
         AttemptEnd::Cancel { reason: ErrorText::new("asked to") },
+        AttemptEnd::Park { timeout: minute },
         AttemptEnd::Release { delay: Duration::ZERO },
     ]
 }

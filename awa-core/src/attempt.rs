@@ -140,12 +140,18 @@ pub enum AttemptEnd {
         /// From now. Zero: the job is `ready` at once, before all others of its lane.
         delay: Duration,
     },
+    /// Not yet: it waits for a callback, and no worker holds it meanwhile. The job is `waiting`; `ready` at once when the
+    /// callback came already. When its time runs out, it has failed.
+    Park {
+        /// From now.
+        timeout: Duration,
+    },
 }
 
 impl AttemptEnd {
-    /// Whether the attempt counts against the budget.
+    /// Whether the attempt counts against the budget. One that is parked counts only if its time runs out.
     pub const fn is_charged(&self) -> bool {
-        !matches!(self, Self::Snooze { .. } | Self::Release { .. })
+        !matches!(self, Self::Snooze { .. } | Self::Release { .. } | Self::Park { .. })
     }
 }
 

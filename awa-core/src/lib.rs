@@ -11,6 +11,7 @@
 //! | what is set per queue, and how its jobs are spread over lanes | [`queue`] |
 //! | the states of a job and the table of legal transitions | [`state`] |
 //! | how an attempt ends | [`attempt`] |
+//! | waiting for somebody outside | [`callback`] |
 //! | order without locks: the lane frontier over transaction snapshots | [`frontier`] |
 //! | claims, closures and `open = claimed - closed` | [`receipt`] |
 //! | partitions that are reclaimed by truncation | [`ring`], [`prune`] |
@@ -24,6 +25,7 @@
 //! | the executable model that defines a store | [`model`] |
 
 pub mod attempt;
+pub mod callback;
 pub mod doctor;
 pub mod error;
 pub mod frontier;
@@ -46,6 +48,7 @@ pub mod unique;
 pub mod unpin;
 
 pub use attempt::{AttemptEnd, ClaimedJob, Closure, ClosureAnswer};
+pub use callback::{CallbackAnswer, CallbackToken};
 pub use error::{BadInput, StoreError, StoreErrorKind};
 pub use id::{BatchId, InstanceId, JobId, LaneId, Nonce, ReceiptId, RunLease};
 pub use job::{Enqueued, NewJob, Priority, RunAt};

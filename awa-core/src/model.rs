@@ -22,6 +22,7 @@ mod enqueue;
 #[cfg(test)]
 mod histories;
 mod leases;
+mod memory;
 mod moves;
 mod operate;
 mod places;
@@ -51,6 +52,7 @@ pub use transactions::TransactionId;
 pub use unique::KeyInDoubt;
 
 use leases::LeaseSlot;
+use memory::JobMemory;
 use rescue::Process;
 use rows::{ClaimSlot, DeadRow, DeferredRow, Lane, QueueSlot, ReadyRow};
 use slots::Ring;
@@ -93,6 +95,8 @@ pub struct Model {
     lease_ring: Ring<LeaseSlot>,
     deferred: BTreeMap<JobId, DeferredRow>,
     dead: BTreeMap<JobId, DeadRow>,
+    /// What the attempts of a job have noted.
+    memory: BTreeMap<JobId, JobMemory>,
     keys: BTreeMap<StoredKey, Holder>,
     /// Jobs that were claimed before the transaction that replaced them committed.
     keyless: BTreeSet<JobId>,
@@ -131,6 +135,7 @@ impl Model {
             lease_ring: Ring::new(RingKind::Lease, sizes.lease, now),
             deferred: BTreeMap::new(),
             dead: BTreeMap::new(),
+            memory: BTreeMap::new(),
             keys: BTreeMap::new(),
             keyless: BTreeSet::new(),
             processes: BTreeMap::new(),

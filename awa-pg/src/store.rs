@@ -6,6 +6,7 @@
 //!
 //! The hot calls are one statement each. The calls of maintenance gather facts, ask `awa-core` what to do, and do it.
 
+mod attempts;
 mod clock;
 mod close;
 mod consume;

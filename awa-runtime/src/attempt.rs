@@ -66,6 +66,7 @@ pub(crate) struct Attempt {
     token: OnceLock<CancellationToken>,
     listened: AtomicBool,
     stopped: AtomicBool,
+    has_callback: AtomicBool,
     handler: AtomicWaker,
 }
 
@@ -88,6 +89,7 @@ impl Attempt {
             token: OnceLock::new(),
             listened: AtomicBool::new(false),
             stopped: AtomicBool::new(false),
+            has_callback: AtomicBool::new(false),
             handler: AtomicWaker::new(),
         }
     }
@@ -100,6 +102,16 @@ impl Attempt {
     /// Whether somebody has said how the attempt ends.
     pub(crate) fn has_ended(&self) -> bool {
         self.ended.load(Ordering::Acquire)
+    }
+
+    /// Notes that the attempt has a token that somebody may call back with.
+    pub(crate) fn mark_callback(&self) {
+        self.has_callback.store(true, Ordering::Release);
+    }
+
+    /// Whether the attempt has such a token.
+    pub(crate) fn has_callback(&self) -> bool {
+        self.has_callback.load(Ordering::Acquire)
     }
 
     /// Asks the handler to stop. The first cause stays.

@@ -1,5 +1,6 @@
-use awa_core::store::Producer;
-use awa_core::{Enqueued, NewJob, StoreError, StoreErrorKind};
+use awa_core::store::{Attempts, Callback, Producer};
+use awa_core::{CallbackAnswer, CallbackToken, Enqueued, JsonText, NewJob, StoreError, StoreErrorKind};
+use serde::Serialize;
 
 use crate::options::IntoNewJob;
 
@@ -43,6 +44,34 @@ pub trait StoreExt: Producer {
 }
 
 impl<P: Producer + ?Sized> StoreExt for P {}
+
+/// Calling back jobs that wait.
+pub trait CallbackExt: Attempts {
+    /// Resumes the job that gave `token` away, with `payload` for its next attempt. The answer says whether it was taken.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreErrorKind::Refused`] for a payload that is no JSON a store can keep, before anything was sent; otherwise the
+    /// store's error. When the outcome is unknown, calling again is safe: what had been taken answers
+    /// [`CallbackAnswer::AlreadyUsed`].
+    fn call_back<T: Serialize + ?Sized>(
+        &self,
+        token: CallbackToken,
+        payload: &T,
+    ) -> impl Future<Output = Result<CallbackAnswer, StoreError>> + Send {
+        let payload = JsonText::of("payload", payload);
+        async move {
+            let callback = Callback { token, payload: payload? };
+            let answers = self.resume(std::slice::from_ref(&callback)).await?;
+            answers.first().copied().ok_or_else(|| {
+                let problem = "the store gave no answer for a callback; this is a fault of the store";
+                StoreError::new(StoreErrorKind::Internal, "resume", problem)
+            })
+        }
+    }
+}
+
+impl<A: Attempts + ?Sized> CallbackExt for A {}
 
 fn one_answer_each(jobs: usize, answers: Vec<Enqueued>) -> Result<Vec<Enqueued>, StoreError> {
     if answers.len() == jobs { Ok(answers) } else { Err(wrong_count(jobs, answers.len())) }

@@ -6,6 +6,7 @@ use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
 use crate::attempt::{Attempt, CancelCause};
+use crate::desk::Desk;
 use crate::state::{MissingState, StateMap};
 
 /// What a handler knows about its attempt besides the arguments. Cheap to clone.
@@ -13,11 +14,24 @@ use crate::state::{MissingState, StateMap};
 pub struct JobContext {
     attempt: Arc<Attempt>,
     state: Arc<StateMap>,
+    desk: Arc<Desk>,
 }
 
 impl JobContext {
-    pub(crate) fn new(attempt: Arc<Attempt>, state: Arc<StateMap>) -> Self {
-        Self { attempt, state }
+    pub(crate) fn new(attempt: Arc<Attempt>, state: Arc<StateMap>, desk: Arc<Desk>) -> Self {
+        Self { attempt, state, desk }
+    }
+
+    pub(crate) fn desk(&self) -> &Desk {
+        &self.desk
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.attempt.has_ended()
+    }
+
+    pub(crate) fn mark_callback(&self) {
+        self.attempt.mark_callback();
     }
 
     /// The job.

@@ -18,6 +18,7 @@ use crate::audit::Audit;
 use crate::backoff::{Backoff, Trouble};
 use crate::batcher;
 use crate::call::bounded;
+use crate::desk::Desk;
 use crate::dispatcher::Dispatcher;
 use crate::executor::Executor;
 use crate::flights::Flights;
@@ -76,7 +77,14 @@ impl Crew {
     pub(crate) fn assemble(plan: Plan) -> Self {
         let Plan { store, instance, queues, handlers, state, settings, counters } = plan;
         let outbox = Arc::new(Outbox::new(Limits::of(&settings)));
-        let executor = Arc::new(Executor::new(handlers, state, &settings, Arc::clone(&outbox), Arc::clone(&counters)));
+        let executor = Arc::new(Executor::new(
+            Arc::clone(&store),
+            handlers,
+            state,
+            &settings,
+            Arc::clone(&outbox),
+            Arc::clone(&counters),
+        ));
         let heartbeat = Heartbeat {
             store: Arc::clone(&store),
             instance,
@@ -131,6 +139,7 @@ impl Crew {
 
     /// Starts every task: those of the worker on `own`, handlers on `handlers`.
     pub(crate) fn start(&mut self, own: &Handle, handlers: &Handle) {
+        self.executor.desk.open(own);
         let heartbeat = self.heartbeat.clone();
         self.loops.spawn_on(supervised("heartbeat", move || heartbeat.clone().run()), own);
         if self.settings.roles.claims {

@@ -8,13 +8,14 @@ use std::time::{Duration, Instant};
 
 use awa_core::attempt::ErrorText;
 use awa_core::retry::RetryPolicy;
-use awa_core::{AttemptEnd, Closure};
+use awa_core::{AttemptEnd, Closure, Store};
 use tokio::runtime::Handle;
 use tokio::task::coop::consume_budget;
 use tracing::{Span, error, info_span, warn};
 
 use crate::attempt::{Attempt, CancelCause};
 use crate::context::JobContext;
+use crate::desk::Desk;
 use crate::handler::{ErasedHandler, Handlers};
 use crate::outbox::Outbox;
 use crate::panic::{Payload, caught, dropped, message};
@@ -30,6 +31,7 @@ use crate::warned::WarnedKinds;
 pub(crate) struct Executor {
     pub(crate) handlers: Handlers,
     pub(crate) state: Arc<StateMap>,
+    pub(crate) desk: Arc<Desk>,
     pub(crate) retry: RetryPolicy,
     pub(crate) unknown_kind_delay: Duration,
     pub(crate) outbox: Arc<Outbox>,
@@ -93,6 +95,7 @@ impl Drop for Runner {
 impl Executor {
     /// An executor that leaves ends in `outbox`.
     pub(crate) fn new(
+        store: Arc<dyn Store>,
         handlers: Handlers,
         state: StateMap,
         settings: &Settings,
@@ -102,6 +105,7 @@ impl Executor {
         Self {
             handlers,
             state: Arc::new(state),
+            desk: Arc::new(Desk::new(store, settings.call_timeout)),
             retry: settings.retry,
             unknown_kind_delay: settings.unknown_kind_delay,
             outbox,
@@ -185,6 +189,7 @@ impl Executor {
             retry: &self.retry,
             random: rand::random(),
             interrupted: attempt.cancelled() == Some(CancelCause::Shutdown) && attempt.has_listened(),
+            has_callback: attempt.has_callback(),
         }
     }
 
@@ -204,7 +209,7 @@ impl Executor {
     /// Starts the handler and polls it to its fate. A panic anywhere in it is caught: when it starts, in a poll, while
     /// its result becomes text, and when it is dropped.
     async fn drive(&self, handler: &dyn ErasedHandler, attempt: &Arc<Attempt>, span: &Span) -> Fate {
-        let cx = JobContext::new(Arc::clone(attempt), Arc::clone(&self.state));
+        let cx = JobContext::new(Arc::clone(attempt), Arc::clone(&self.state), Arc::clone(&self.desk));
         let mut running = match span.in_scope(|| caught(|| handler.start(cx))) {
             Ok(running) => running,
             Err(payload) => return Fate::Panicked(payload),

@@ -164,6 +164,7 @@ fn announce(end: &Closure, closed: bool) {
         AttemptEnd::Retry { delay, error } => info!(job, run_lease, ?delay, %error, "attempt failed, to be retried"),
         AttemptEnd::Fail { error } => warn!(job, run_lease, %error, "attempt failed for good"),
         AttemptEnd::Snooze { delay } => debug!(job, run_lease, ?delay, "attempt snoozed"),
+        AttemptEnd::Park { timeout } => debug!(job, run_lease, ?timeout, "attempt waits for a callback"),
         AttemptEnd::Cancel { reason } => info!(job, run_lease, %reason, "attempt cancelled its job"),
         AttemptEnd::Release { delay } => debug!(job, run_lease, ?delay, "attempt released"),
         other => debug!(job, run_lease, end = ?other, "attempt ended"),

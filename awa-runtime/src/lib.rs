@@ -45,6 +45,7 @@
 //! | typed jobs and enqueueing them | [`Job`], [`StoreExt`], [`EnqueueOptions`] |
 //! | running jobs | [`Worker`], [`WorkerBuilder`], [`QueueConfig`] |
 //! | what a handler gets and returns | [`JobContext`], [`Outcome`], [`JobError`], [`Fatal`] |
+//! | progress of long jobs, and waiting for somebody outside | [`callbacks`](crate::callbacks), [`AttemptError`] |
 //! | what a worker has done, and how it ended | [`WorkerStats`], [`ShutdownReport`] |
 //! | keeping a store in order without a worker | [`Maintenance`] |
 //! | unit tests of jobs and of what enqueues them (feature `testing`) | `testing` |
@@ -71,6 +72,7 @@ mod call;
 mod client;
 mod context;
 mod crew;
+mod desk;
 mod dispatcher;
 mod error;
 mod executor;
@@ -83,6 +85,7 @@ mod heartbeat;
 mod job;
 mod maintenance;
 mod maintenance_config;
+mod notes;
 mod options;
 mod outbox;
 mod outcome;
@@ -103,6 +106,9 @@ mod warned;
 mod watch;
 mod worker;
 
+#[doc = include_str!("callbacks.md")]
+pub mod callbacks {}
+
 pub use awa_core as core;
 pub use awa_core::Store;
 pub use awa_core::retry::RetryPolicy;
@@ -110,7 +116,7 @@ pub use awa_macros::Job;
 
 pub use attempt::CancelCause;
 pub use builder::WorkerBuilder;
-pub use client::StoreExt;
+pub use client::{CallbackExt, StoreExt};
 pub use context::JobContext;
 pub use error::{BuildError, RuntimeError};
 pub use failure::{Fatal, Interrupted, JobError};
@@ -118,6 +124,7 @@ pub use handler::JobHandler;
 pub use job::Job;
 pub use maintenance::{Maintenance, TickReport};
 pub use maintenance_config::MaintenanceConfig;
+pub use notes::AttemptError;
 pub use options::{EnqueueOptions, IntoNewJob, WithOptions, new_job};
 pub use outcome::{HandlerResult, JobResult, Outcome};
 pub use queue::QueueConfig;

@@ -21,6 +21,15 @@ pub enum Outcome {
     /// Badly, to be tried again after a time that the handler knows better than the retry policy. It is charged; a job
     /// whose budget is used up ends as after any error.
     RetryAfter(Duration, JobError),
+    /// Not yet: the job waits for a callback, and its seat is free meanwhile. When somebody calls back with the token from
+    /// [`register_callback`](crate::JobContext::register_callback), the job runs again, before all others of its lane and
+    /// uncharged. When nobody does within this time, the attempt has failed.
+    ///
+    /// Without a token it is a failure at once.
+    WaitForCallback {
+        /// From now.
+        timeout: Duration,
+    },
     /// The job is no longer wanted: it is cancelled, for this reason.
     Cancel(String),
 }

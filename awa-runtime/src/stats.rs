@@ -19,6 +19,8 @@ pub struct WorkerStats {
     pub released: u64,
     /// Attempts that asked to be run later.
     pub snoozed: u64,
+    /// Attempts that wait for a callback, or went on at once because it had come.
+    pub parked: u64,
     /// Attempts whose handler cancelled the job.
     pub cancelled: u64,
     /// Ends that the store refused, because somebody else had ended the attempt or because the answer to an earlier
@@ -61,7 +63,7 @@ macro_rules! counters {
     };
 }
 
-counters!(claimed, completed, failed, retried, released, snoozed, cancelled, stale, unknown_kind, panicked);
+counters!(claimed, completed, failed, retried, released, snoozed, parked, cancelled, stale, unknown_kind, panicked);
 
 impl Counters {
     pub(crate) fn add_claimed(&self, jobs: usize) {
@@ -88,6 +90,7 @@ impl Counters {
             AttemptEnd::Complete | AttemptEnd::CompleteWith { .. } => &self.completed,
             AttemptEnd::Retry { .. } => &self.retried,
             AttemptEnd::Snooze { .. } => &self.snoozed,
+            AttemptEnd::Park { .. } => &self.parked,
             AttemptEnd::Cancel { .. } => &self.cancelled,
             AttemptEnd::Release { .. } => &self.released,
             // An end that a later core adds is counted where an operator looks first.

@@ -17,6 +17,8 @@ pub(crate) struct Circumstances<'a> {
     pub(crate) random: f64,
     /// The worker shuts down, and the handler is one that stops on demand.
     pub(crate) interrupted: bool,
+    /// The attempt has a token that somebody may call back with.
+    pub(crate) has_callback: bool,
 }
 
 impl Circumstances<'_> {
@@ -29,6 +31,13 @@ impl Circumstances<'_> {
                 Err(refusal) => self.failure(ErrorText::new(refusal.to_string()), None),
             },
             Ok(Outcome::Snooze(delay)) => AttemptEnd::Snooze { delay: bearable(delay) },
+            Ok(Outcome::WaitForCallback { timeout }) if self.has_callback => {
+                AttemptEnd::Park { timeout: bearable(timeout) }
+            }
+            Ok(Outcome::WaitForCallback { .. }) => {
+                let text = "the handler waits for a callback and has registered none; call register_callback first";
+                self.failure(ErrorText::new(text), None)
+            }
             Ok(Outcome::RetryAfter(delay, error)) => self.failure(error.to_text(), Some(bearable(delay))),
             Ok(Outcome::Cancel(reason)) => AttemptEnd::Cancel { reason: ErrorText::new(reason) },
             Err(error) if error.is_fatal() => AttemptEnd::Fail { error: error.to_text() },
@@ -63,7 +72,7 @@ mod tests {
     fn end_of(attempt: u32, interrupted: bool, result: HandlerResult) -> AttemptEnd {
         let job = ClaimedJob { attempt, ..claimed(1) };
         let retry = RetryPolicy::default();
-        Circumstances { job: &job, retry: &retry, random: 0.0, interrupted }.end(result)
+        Circumstances { job: &job, retry: &retry, random: 0.0, interrupted, has_callback: interrupted }.end(result)
     }
 
     fn text(text: &str) -> ErrorText {
@@ -83,6 +92,14 @@ mod tests {
         assert_eq!(end(Outcome::Cancel("old".into())), AttemptEnd::Cancel { reason: text("old") });
         let retried = AttemptEnd::Retry { delay: minute, error: text("busy") };
         assert_eq!(end(Outcome::RetryAfter(minute, "busy".into())), retried);
+    }
+
+    #[test]
+    fn only_an_attempt_with_a_token_may_wait_for_a_callback() {
+        let wait = || Ok(Outcome::WaitForCallback { timeout: Duration::MAX });
+        assert_eq!(end_of(1, true, wait()), AttemptEnd::Park { timeout: RetryPolicy::LONGEST });
+        let end = end_of(1, false, wait());
+        assert!(matches!(end, AttemptEnd::Retry { error, .. } if error.as_str().contains("register_callback")));
     }
 
     #[test]

@@ -5,10 +5,12 @@ use std::time::Duration;
 use awa_core::attempt::ErrorText;
 use awa_core::retry::RetryPolicy;
 use awa_core::ring::{RingKind, RotationPolicy};
-use awa_core::store::{Acted, BatchLimit, ClaimRequest, JobFilter, RescueRequest, Rescued, RetentionPolicy, Task};
+use awa_core::store::{
+    Acted, AttemptNote, BatchLimit, Callback, ClaimRequest, JobFilter, NoteAnswer, RescueRequest, Rescued, RetentionPolicy, Task,
+};
 use awa_core::{
-    AttemptEnd, ClaimedJob, Closure, ClosureAnswer, InstanceId, JobId, JobKind, JobState, JsonText, NewJob, Nonce,
-    QueueName, RunAt, Store,
+    AttemptEnd, CallbackAnswer, CallbackToken, ClaimedJob, Closure, ClosureAnswer, InstanceId, JobId, JobKind,
+    JobState, JsonText, NewJob, Nonce, QueueName, RunAt, Store,
 };
 
 const ME: InstanceId = InstanceId(0x11FE);
@@ -33,6 +35,7 @@ pub async fn whole_life(store: &dyn Store, queue: &str) {
     let life = Life { store, queue: QueueName::new(queue).expect("a test uses good names") };
     store.open_queue(&life.queue).await.expect("open_queue");
     life.ends().await;
+    life.parks().await;
     life.wishes().await;
     life.rescue().await;
     life.wakes().await;
@@ -99,6 +102,25 @@ impl Life<'_> {
         for job in self.claim(100).await {
             self.end(&job, AttemptEnd::Complete).await;
         }
+    }
+
+    async fn parks(&self) {
+        self.enqueue(&[self.job()]).await;
+        let attempt = self.claim(1).await.remove(0);
+        let text = |text| JsonText::new("progress", text).expect("the text is JSON");
+        let token = CallbackToken(u128::MAX - 1);
+        let note = AttemptNote { progress: Some(text("[1]")), ..AttemptNote::callback(attempt.receipt, token) };
+        let answers = self.store.note(std::slice::from_ref(&note)).await.expect("note");
+        assert_eq!(answers, [NoteAnswer::Noted { callback: Some(token) }]);
+        self.end(&attempt, AttemptEnd::Park { timeout: LONG }).await;
+        assert_eq!(self.state(attempt.receipt.job).await, JobState::Waiting);
+        assert_eq!(self.store.note(&[note]).await.expect("note"), [NoteAnswer::Stale]);
+        let callback = Callback { token, payload: text("{\"paid\":1}") };
+        assert_eq!(self.store.resume(&[callback]).await.expect("resume"), [CallbackAnswer::Resumed]);
+        let next = self.claim(1).await.remove(0);
+        let memory = Memory { progress: Some(text("[1]")), payload: Some(text("{\"paid\":1}")) };
+        assert_eq!(self.store.recall(&[next.receipt]).await.expect("recall"), [Some(memory)]);
+        self.end(&next, AttemptEnd::Complete).await;
     }
 
     async fn wishes(&self) {

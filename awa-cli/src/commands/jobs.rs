@@ -1,11 +1,13 @@
 //! `awa jobs`: looks at jobs and intervenes.
 
+mod resume;
+
 use std::collections::HashMap;
 use std::time::Duration;
 
 use awa_core::attempt::ErrorText;
 use awa_core::store::{Acted, JobFilter, JobView, MoveTo, Refusal};
-use awa_core::{JobId, JobKind, JobState, Priority, QueueName, Store, StoreError};
+use awa_core::{CallbackToken, JobId, JobKind, JobState, Priority, QueueName, Store, StoreError};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use tokio::time::sleep;
@@ -100,6 +102,21 @@ JSON as for awa jobs cancel.")]
         #[arg(required = true, value_name = "ID", value_parser = parse_id)]
         ids: Vec<JobId>,
     },
+
+    /// Resume a job that waits for a callback, with the token that it gave away.
+    #[command(after_help = "\
+Examples:
+  awa jobs resume 6f1c0a94b2d84e7c9d1e5a3b7c2f4e60 --payload '{\"paid\":true}'
+
+Exits with 1 when the callback was not taken, and says why. JSON: {\"accepted\":true,\"answer\":\"resumed\"}; answer is resumed,
+kept (the job still runs and goes on when it parks), unknown, already_used, expired, attempt_over or contended.")]
+    Resume {
+        /// The token.
+        token: CallbackToken,
+        /// JSON for the next attempt of the job.
+        #[arg(long, value_name = "JSON", default_value = "null")]
+        payload: String,
+    },
 }
 
 /// Which jobs to list.
@@ -158,6 +175,7 @@ pub(super) async fn run(connection: &ConnectionArgs, command: &JobsCommand, form
             let acted = act_until_settled(ids, async |ids| store.delete(&ids).await).await?;
             answer_acted(ids, &acted, "deleted", format)
         }
+        JobsCommand::Resume { token, payload } => resume::run(&store, *token, payload, format).await,
     }
 }
 

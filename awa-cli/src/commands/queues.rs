@@ -22,7 +22,7 @@ Examples:
   awa queues purge mail --deferred
   awa queues set mail                                what is set for it
 
-JSON: {\"queues\":[{\"queue\":\"mail\",\"paused\":false,\"ready\":3,\"running\":1,\"deferred\":0,\"finished\":90,\"dead\":2}]}
+JSON: {\"queues\":[{\"queue\":\"mail\",\"paused\":false,\"ready\":3,\"running\":1,\"deferred\":0,\"waiting\":0,\n\"finished\":90,\"dead\":2}]}
 and for pause and resume {\"queue\":\"mail\",\"paused\":true}, for set {\"queue\":\"mail\",\"enqueue_shards\":4,\"dead_letter\":false},
 for purge {\"queue\":\"mail\",\"jobs\":17,\"contended\":false}.";
 
@@ -202,12 +202,13 @@ fn table_of(queues: &[QueueView]) -> String {
         Column::Number("ready"),
         Column::Number("running"),
         Column::Number("deferred"),
+        Column::Number("waiting"),
         Column::Number("finished"),
         Column::Number("dead"),
     ]);
     for view in queues {
         let paused = if view.paused { "yes" } else { "no" };
-        let counts = [view.ready, view.running, view.deferred, view.finished, view.dead];
+        let counts = [view.ready, view.running, view.deferred, view.waiting, view.finished, view.dead];
         let names = [view.queue.to_string(), paused.to_owned()];
         table.row(names.into_iter().chain(counts.map(|count| count.to_string())).collect::<Vec<_>>());
     }
@@ -241,12 +242,12 @@ mod tests {
     #[test]
     fn queues_print_as_a_stable_shape_and_as_a_table() {
         let queue = QueueName::new("mail").unwrap();
-        let view = QueueView { queue, paused: true, ready: 1, running: 2, deferred: 3, finished: 4, dead: 5 };
+        let view =
+            QueueView { queue, paused: true, ready: 1, running: 2, deferred: 3, finished: 4, dead: 5, waiting: 6 };
         let answer = Queues { queues: vec![view] };
-        let expected =
-            r#"{"queues":[{"queue":"mail","paused":true,"ready":1,"running":2,"deferred":3,"finished":4,"dead":5}]}"#;
+        let expected = r#"{"queues":[{"queue":"mail","paused":true,"ready":1,"running":2,"deferred":3,"waiting":6,"finished":4,"dead":5}]}"#;
         assert_eq!(serde_json::to_string(&answer).unwrap(), expected);
         let table = table_of(&answer.queues);
-        assert_eq!(table.lines().last(), Some("mail   yes         1        2         3         4     5"));
+        assert_eq!(table.lines().last(), Some("mail   yes         1        2         3        6         4     5"));
     }
 }

@@ -159,6 +159,7 @@ pub(crate) fn state_after(end: &AttemptEnd) -> JobState {
         AttemptEnd::Release { delay } if delay.is_zero() => JobState::Ready,
         AttemptEnd::Retry { .. } | AttemptEnd::Snooze { .. } | AttemptEnd::Release { .. } => JobState::Deferred,
         AttemptEnd::Fail { .. } => JobState::Dead,
+        AttemptEnd::Park { .. } => JobState::Waiting,
         AttemptEnd::Cancel { .. } => JobState::Cancelled,
         other => panic!("the suite does not know where {other:?} leads"),
     }

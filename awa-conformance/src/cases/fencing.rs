@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use awa_core::{AttemptEnd, ClaimedJob, ClosureAnswer, JobState};
+use awa_core::store::{AttemptNote, NoteAnswer};
+use awa_core::{AttemptEnd, CallbackToken, ClaimedJob, ClosureAnswer, JobState};
 
 use crate::Subject;
-use crate::scene::{OTHER, Scene, done, every_end, job, retry_after};
+use crate::scene::{OTHER, Scene, done, every_end, job, json, retry_after};
 
 impl Scene<'_> {
     /// Presents an ended attempt in every way; nothing may change.
@@ -14,6 +15,11 @@ impl Scene<'_> {
         for end in every_end() {
             assert_eq!(self.close_one(attempt, end.clone()).await, ClosureAnswer::Stale, "{end:?}");
         }
+        let progress = Some(json("\"late\""));
+        let note =
+            AttemptNote { progress, callback: Some(CallbackToken(7)), ..AttemptNote::heartbeat(attempt.receipt) };
+        assert_eq!(self.store().note(&[note]).await.expect("note"), [NoteAnswer::Stale]);
+        assert_eq!(self.store().recall(&[attempt.receipt]).await.expect("recall"), [None]);
         assert_eq!(self.store().are_open(&[attempt.receipt]).await.expect("are_open"), [false]);
         assert_eq!(self.view(attempt.receipt.job).await, before);
         self.agree().await;

@@ -60,7 +60,7 @@ pub async fn cancel_in_every_state(subject: &dyn Subject) {
     for state in reachable_states() {
         let id = scene.job_in(state).await;
         let before = scene.view(id).await;
-        let expected = answer(state, &[JobState::Ready, JobState::Running, JobState::Deferred]);
+        let expected = answer(state, &[JobState::Ready, JobState::Running, JobState::Deferred, JobState::Waiting]);
         assert_eq!(scene.cancel(&[id]).await, [expected], "{state}");
         if expected == done(state) {
             scene.expect(&[(id, JobState::Cancelled)]).await;

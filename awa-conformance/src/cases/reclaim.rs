@@ -100,7 +100,7 @@ pub async fn rescued_attempts_leave_their_slots_reclaimable(subject: &dyn Subjec
 /// it waited, and retried (bug class 30).
 pub async fn every_wish_of_an_operator_leaves_the_slots_reclaimable(subject: &dyn Subject) {
     let scene = Scene::open(subject, &["email"]).await;
-    for state in [JobState::Ready, JobState::Running, JobState::Deferred] {
+    for state in [JobState::Ready, JobState::Running, JobState::Deferred, JobState::Waiting] {
         let id = scene.job_in(state).await;
         assert_eq!(scene.cancel(&[id]).await, [done(state)]);
         scene.expect_all_reclaimed().await;

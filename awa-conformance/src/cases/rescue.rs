@@ -17,6 +17,7 @@ fn report(attempt: &ClaimedJob, exhausted: bool, deadline: bool) -> RescuedAttem
         run_lease: attempt.receipt.run_lease,
         exhausted,
         deadline,
+        callback_timed_out: false,
     }
 }
 

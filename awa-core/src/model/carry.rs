@@ -60,6 +60,7 @@ impl Model {
                 claim_slot: Slot::LEASED,
                 key,
                 ready_at,
+                waiting_until: None,
                 row,
             };
             self.leave_key(key.job, &lease.row.body.clone(), JobState::Running);

@@ -34,6 +34,8 @@ pub enum Violation {
     WaitingInDrainedSlot(Slot),
     /// I10: a job that should hold its key does not, and another might take it.
     KeyNotHeld(JobId, StoredKey),
+    /// Something is noted for a job that is completed, cancelled, failed or gone.
+    NotedForNobody(JobId),
     /// I10: a key is held by a job that should have given it back, or by none.
     KeyNotGivenBack(JobId, StoredKey),
 }
@@ -47,6 +49,7 @@ impl fmt::Display for Violation {
             Self::BodyGone(receipt) => write!(f, "the job of the open attempt {receipt:?} is gone"),
             Self::FreeSlotNotEmpty(slot) => write!(f, "slot {slot} is free and not empty"),
             Self::WaitingInDrainedSlot(slot) => write!(f, "jobs wait in slot {slot}, which is drained"),
+            Self::NotedForNobody(job) => write!(f, "something is noted for job {job}, which has ended or is gone"),
             Self::KeyNotHeld(job, key) => write!(f, "job {job} does not hold its key {key:?}"),
             Self::KeyNotGivenBack(job, key) => write!(f, "job {job} has not given back the key {key:?}"),
         }
@@ -66,7 +69,15 @@ impl Model {
         self.check_rings()?;
         self.check_claims()?;
         self.check_places()?;
+        self.check_memory()?;
         self.check_keys()
+    }
+
+    fn check_memory(&self) -> Result<(), Violation> {
+        match self.remembered().find(|job| !self.is_remembered(*job)) {
+            Some(job) => Err(Violation::NotedForNobody(job)),
+            None => Ok(()),
+        }
     }
 
     fn check_keys(&self) -> Result<(), Violation> {

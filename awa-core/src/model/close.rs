@@ -78,7 +78,8 @@ impl Model {
                 open.push((batch.claimed_at, receipt(batch, id, member, slot)));
             }
         }
-        let leases = self.leases().filter(|(_, lease)| lease.instance == instance);
+        let leases = self.leases();
+        let leases = leases.filter(|(_, lease)| lease.instance == instance && lease.waiting_until.is_none());
         open.extend(leases.map(|(id, lease)| (lease.claimed_at, lease.receipt(id))));
         open.sort_unstable_by_key(|(claimed_at, receipt)| (*claimed_at, receipt.id));
         open.into_iter().map(|(_, receipt)| receipt).take(limit).collect()
@@ -119,9 +120,14 @@ impl Model {
 
     /// Appends the closure of an attempt and moves its job, in one step.
     pub(super) fn end_attempt(&mut self, attempt: OpenAttempt, end: &AttemptEnd, now: Timestamp) {
+        if let AttemptEnd::Park { timeout } = end {
+            self.park(attempt, *timeout, now);
+            return;
+        }
         self.append_closure(&attempt);
         let job = attempt.member.key.job;
         match end {
+            AttemptEnd::Park { .. } => unreachable!("a parked attempt has not ended"),
             AttemptEnd::Complete => self.complete(attempt, now),
             AttemptEnd::CompleteWith { result } => {
                 self.file(job, attempt.row, JobState::Completed, Some(result.clone()), now);
@@ -187,6 +193,7 @@ impl Model {
             Held::AsLease => self.file(key.job, row, JobState::Completed, None, now),
             Held::InRing { place: ReadyPlace { slot, lane, key }, .. } => {
                 self.leave_key(key.job, &row.body, JobState::Completed);
+                self.forget(key.job);
                 let completion = Completion { lane, key, run_lease, attempt, finalized_at: now };
                 self.queue_ring.content_mut(slot).completions.insert(key.job, completion);
             }
@@ -203,6 +210,7 @@ impl Model {
         finalized_at: Timestamp,
     ) {
         self.leave_key(job, &row.body, state);
+        self.forget(job);
         self.queue_ring.open_mut().done.insert(job, DoneRow { row, state, finalized_at, result });
     }
 
@@ -214,6 +222,6 @@ impl Model {
 }
 
 /// The job as it is after an attempt that does not count.
-fn uncharged(row: Row) -> Row {
+pub(super) fn uncharged(row: Row) -> Row {
     Row { attempt: row.attempt.saturating_sub(1), ..row }
 }

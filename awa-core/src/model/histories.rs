@@ -10,6 +10,7 @@ use super::places::Place;
 use super::rows::Lane;
 use super::{Model, RingSizes, TransactionId};
 use crate::attempt::{AttemptEnd, Closure, ClosureAnswer, ErrorText, Receipt};
+use crate::callback::{CallbackAnswer, CallbackToken};
 use crate::id::{Generation, InstanceId, JobId, Nonce};
 use crate::job::{Enqueued, MaxAttempts, NewJob, Priority, RunAt};
 use crate::json::JsonText;
@@ -19,7 +20,8 @@ use crate::retry::RetryPolicy;
 use crate::ring::{RingKind, RotationPolicy};
 use crate::state::JobState;
 use crate::store::{
-    Acted, BatchLimit, ClaimRequest, JobFilter, MoveTo, PurgeScope, Refusal, RescueRequest, RetentionPolicy,
+    Acted, AttemptNote, BatchLimit, Callback, ClaimRequest, JobFilter, MoveTo, NoteAnswer, PurgeScope, Refusal, RescueRequest,
+    RetentionPolicy,
 };
 use crate::time::Timestamp;
 use crate::unique::{KeyStates, OnConflict, Unique, UniqueBy};
@@ -38,6 +40,8 @@ enum Op {
     End { transaction: Index, commit: bool },
     Claim { queue: u8, max_jobs: usize, instance: i64, deadline: bool, aging: bool, max_bytes: u64 },
     Close { receipts: Vec<(Index, u8)> },
+    Note { receipt: Index, progress: Option<u8>, callback: bool },
+    Resume { token: Index },
     Beat { instance: i64 },
     Retire { instance: i64 },
     Rescue { page: usize },
@@ -68,7 +72,10 @@ fn op() -> impl Strategy<Value = Op> {
             .prop_map(|(queue, max_jobs, instance, deadline, aging, max_bytes)| Op::Claim {
                 queue, max_jobs, instance, deadline, aging, max_bytes,
             }),
-        8 => prop::collection::vec((any::<Index>(), 0_u8..9), 1..4).prop_map(|receipts| Op::Close { receipts }),
+        8 => prop::collection::vec((any::<Index>(), 0_u8..11), 1..4).prop_map(|receipts| Op::Close { receipts }),
+        5 => (any::<Index>(), prop::option::of(0_u8..9), any::<bool>())
+            .prop_map(|(receipt, progress, callback)| Op::Note { receipt, progress, callback }),
+        4 => any::<Index>().prop_map(|token| Op::Resume { token }),
         2 => (1_i64..4).prop_map(|instance| Op::Beat { instance }),
         1 => (1_i64..4).prop_map(|instance| Op::Retire { instance }),
         3 => (1_usize..4).prop_map(|page| Op::Rescue { page }),
@@ -102,6 +109,9 @@ struct Bookkeeper {
     receipts: Vec<Receipt>,
     closed: BTreeSet<Receipt>,
     leases: BTreeMap<JobId, i64>,
+    progress: BTreeMap<JobId, u8>,
+    tokens: Vec<(CallbackToken, Receipt)>,
+    used: BTreeSet<CallbackToken>,
     nonce: i64,
 }
 
@@ -117,6 +127,9 @@ impl Bookkeeper {
             receipts: Vec::new(),
             closed: BTreeSet::new(),
             leases: BTreeMap::new(),
+            progress: BTreeMap::new(),
+            tokens: Vec::new(),
+            used: BTreeSet::new(),
             nonce: 0,
         }
     }
@@ -147,6 +160,8 @@ impl Bookkeeper {
                 self.claim(&request);
             }
             Op::Close { receipts } => self.close(receipts),
+            Op::Note { receipt, progress, callback } => self.note(*receipt, *progress, *callback),
+            Op::Resume { token } => self.resume(*token),
             Op::Beat { instance } => self.model.beat(InstanceId(*instance), STALENESS, now),
             Op::Retire { instance } => self.model.retire(InstanceId(*instance), now),
             Op::Rescue { page } => self.rescue(*page),
@@ -316,11 +331,71 @@ impl Bookkeeper {
         }
     }
 
+    /// A note is stored exactly when its attempt is open, and what was noted before is still there.
+    fn note(&mut self, receipt: Index, progress: Option<u8>, callback: bool) {
+        if self.receipts.is_empty() {
+            return;
+        }
+        let receipt = self.receipts[receipt.index(self.receipts.len())];
+        let is_open = !self.closed.contains(&receipt);
+        let recalled = self.model.recall(&[receipt]).remove(0);
+        assert_eq!(recalled.is_some(), is_open);
+        if let Some(memory) = recalled {
+            let expected = self.progress.get(&receipt.job).map(u8::to_string);
+            assert_eq!(memory.progress.map(|text| text.as_str().to_owned()), expected);
+        }
+        self.nonce += 1;
+        let token = CallbackToken(self.nonce.unsigned_abs().into());
+        let note = AttemptNote {
+            receipt,
+            progress: progress.map(|number| JsonText::new("progress", number.to_string()).unwrap()),
+            callback: callback.then_some(token),
+        };
+        let answer = self.model.note(&[note], self.now).remove(0);
+        let known = self.tokens.iter().find(|(_, owner)| *owner == receipt).map(|(token, _)| *token);
+        let expected = NoteAnswer::Noted { callback: known.or(callback.then_some(token)) };
+        assert_eq!(answer, if is_open { expected } else { NoteAnswer::Stale });
+        if is_open {
+            self.progress.extend(progress.map(|number| (receipt.job, number)));
+            if callback && known.is_none() {
+                self.tokens.push((token, receipt));
+            }
+        }
+    }
+
+    /// A callback is accepted once, and only for an attempt that is open or waits.
+    fn resume(&mut self, token: Index) {
+        if self.tokens.is_empty() {
+            return;
+        }
+        let (token, receipt) = self.tokens[token.index(self.tokens.len())];
+        let before = self.model.get(receipt.job).map(|view| (view.state, view.run_lease));
+        let payload = JsonText::new("payload", "1").unwrap();
+        let answer = self.model.resume(&[Callback { token, payload }], self.now).remove(0);
+        let after = self.model.get(receipt.job).map(|view| view.state);
+        let attempt_is = |state| before == Some((state, receipt.run_lease));
+        match answer {
+            CallbackAnswer::Kept => assert!(attempt_is(JobState::Running) && !self.closed.contains(&receipt)),
+            CallbackAnswer::Resumed => assert!(attempt_is(JobState::Waiting) && after == Some(JobState::Ready)),
+            CallbackAnswer::AlreadyUsed => assert!(self.used.contains(&token)),
+            CallbackAnswer::Expired => assert!(attempt_is(JobState::Waiting)),
+            CallbackAnswer::AttemptOver => assert!(self.closed.contains(&receipt)),
+            CallbackAnswer::Unknown => assert!(self.closed.contains(&receipt) && !attempt_is(JobState::Waiting)),
+            CallbackAnswer::Contended => panic!("the model is never contended"),
+        }
+        if answer.is_accepted() {
+            assert!(self.used.insert(token), "a token was used twice");
+        } else {
+            assert_eq!(before.map(|(state, _)| state), after, "a refused callback moved a job");
+        }
+    }
+
     fn rescue(&mut self, page: usize) {
         let request = RescueRequest { rescuer: RESCUER, staleness: STALENESS, page };
         let rescued = self.model.rescue(&request, &RetryPolicy::default(), self.now);
-        let running = self.committed.iter().filter(|(_, state)| **state == JobState::Running).count();
-        assert!(rescued.attempts.len() <= running, "more attempts rescued than were running");
+        let held = |state: &JobState| matches!(state, JobState::Running | JobState::Waiting);
+        let held = self.committed.values().filter(|state| held(state)).count();
+        assert!(rescued.attempts.len() <= held, "more attempts rescued than there were");
         self.note_closed();
     }
 
@@ -424,6 +499,9 @@ impl Bookkeeper {
                 ),
             }
         }
+        let is_kept =
+            |job: &JobId| places.get(job).is_some_and(|state| !state.is_terminal() || *state == JobState::Dead);
+        self.progress.retain(|job, _| is_kept(job));
         assert!(places.keys().all(|job| self.committed.contains_key(job)), "a job exists that was not committed");
         let open = self.model.are_open(&self.receipts);
         for (receipt, open) in self.receipts.iter().zip(open) {
@@ -443,6 +521,8 @@ impl Bookkeeper {
             self.model.close(&[Closure { receipt, end: AttemptEnd::Complete }], self.now);
         }
         self.note_closed();
+        self.pass(100);
+        self.rescue(usize::MAX);
         self.pass(100);
         self.audit();
         self.model.promote(usize::MAX, self.now);
@@ -519,6 +599,7 @@ fn attempt_end(number: u8) -> AttemptEnd {
         5 => AttemptEnd::Fail { error: text() },
         6 => AttemptEnd::Cancel { reason: text() },
         8 => AttemptEnd::Release { delay: Duration::ZERO },
+        9 | 10 => AttemptEnd::Park { timeout: delay },
         _ => AttemptEnd::Release { delay },
     }
 }

@@ -23,12 +23,20 @@ pub(super) struct Lease {
     /// The place of the ready row that it came from.
     pub(super) key: RowKey,
     pub(super) ready_at: Timestamp,
+    /// When its time runs out, while it is parked.
+    pub(super) waiting_until: Option<Timestamp>,
     /// The job: claimed, and charged for this attempt.
     pub(super) row: Row,
 }
 
 impl Lease {
-    /// What the worker of this lease must present.
+    /// Takes the attempt out of its worker's hands: what the worker holds does not fit any more.
+    pub(super) fn park(&mut self, until: Timestamp) {
+        self.nonce = Nonce(!self.nonce.0);
+        self.waiting_until = Some(until);
+    }
+
+    /// What the worker of this lease must present, or the store itself for one that is parked.
     pub(super) fn receipt(&self, id: ReceiptId) -> Receipt {
         Receipt { id, claim_slot: self.claim_slot, nonce: self.nonce, job: self.key.job, run_lease: self.row.run_lease }
     }
@@ -99,22 +107,23 @@ impl Model {
         (lease.receipt(presented.id) == *presented).then(|| leased(presented.id, lease))
     }
 
-    /// Turns an attempt of the claim ring into a lease: its claim is closed, its receipt stays good.
-    pub(super) fn materialise(&mut self, receipt: &Receipt) {
-        let attempt = self.open_attempt(receipt).expect("only open attempts are materialised");
-        let batch = &self.claim_ring.content(receipt.claim_slot).batches[&receipt.id.batch()];
+    /// Turns an open attempt into a lease, unless it is one: its claim is closed, its receipt stays good.
+    pub(super) fn materialise(&mut self, attempt: &OpenAttempt) {
+        let Held::InRing { claim_slot, .. } = &attempt.held else { return };
+        let batch = &self.claim_ring.content(*claim_slot).batches[&attempt.id.batch()];
         let lease = Lease {
             nonce: batch.nonce,
             instance: batch.instance,
             claimed_at: batch.claimed_at,
             deadline_at: batch.deadline_at,
-            claim_slot: receipt.claim_slot,
+            claim_slot: *claim_slot,
             key: attempt.member.key,
             ready_at: attempt.ready_at,
+            waiting_until: None,
             row: attempt.row.clone(),
         };
-        self.append_closure(&attempt);
-        self.insert_lease(receipt.id, lease);
+        self.append_closure(attempt);
+        self.insert_lease(attempt.id, lease);
     }
 }
 

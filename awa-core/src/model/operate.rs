@@ -44,6 +44,7 @@ impl Model {
             ready: 0,
             running: 0,
             deferred: 0,
+            waiting: 0,
             finished: 0,
             dead: 0,
         };
@@ -58,7 +59,7 @@ impl Model {
                 JobState::Deferred => view.deferred += 1,
                 JobState::Completed | JobState::Failed | JobState::Cancelled => view.finished += 1,
                 JobState::Dead => view.dead += 1,
-                JobState::Waiting => {}
+                JobState::Waiting => view.waiting += 1,
             }
         }
         views.into_values().collect()
@@ -124,7 +125,7 @@ impl Model {
                 self.transactions.write_and_commit();
                 self.file(job, row, JobState::Cancelled, None, now);
             }
-            Place::Running(receipt) => {
+            Place::Running(receipt) | Place::Waiting(receipt) => {
                 let attempt = self.open_attempt(&receipt).expect("a running job has an open attempt");
                 self.end_attempt(attempt, &AttemptEnd::Cancel { reason: reason.clone() }, now);
             }
@@ -145,6 +146,7 @@ impl Model {
     fn bury(&mut self, place: ReadyPlace, reason: &ErrorText, now: Timestamp) {
         let Row { body, run_lease: lease, .. } = self.ready_row(&place).row.clone();
         self.leave_key(place.key.job, &body, JobState::Cancelled);
+        self.forget(place.key.job);
         let ReadyPlace { slot, lane, key } = place;
         let kind = TombstoneKind::Cancelled;
         let tombstone = Tombstone { kind, lane, key, reason: reason.clone(), cancelled_at: now };

@@ -19,6 +19,8 @@ pub(super) enum Place {
     Carried(Lane, RowKey),
     /// A claim without a closure, or a lease.
     Running(Receipt),
+    /// A lease that is parked.
+    Waiting(Receipt),
     /// A row of the deferred jobs.
     Deferred,
     /// A row of the dead-letter queue.
@@ -53,7 +55,10 @@ impl Model {
             }
         }
         let leases = self.leases().filter(|(_, lease)| wanted(lease.key.job));
-        places.extend(leases.map(|(id, lease)| (lease.key.job, Place::Running(lease.receipt(id)))));
+        places.extend(leases.map(|(id, lease)| {
+            let place = if lease.waiting_until.is_some() { Place::Waiting } else { Place::Running };
+            (lease.key.job, place(lease.receipt(id)))
+        }));
         let carried = self.carried.iter().flat_map(|(lane, rows)| rows.keys().map(move |key| (lane, *key)));
         let carried = carried.filter(|(_, key)| wanted(key.job));
         places.extend(carried.map(|(lane, key)| (key.job, Place::Carried(lane.clone(), key))));
@@ -99,6 +104,7 @@ impl Model {
         match place {
             Place::Ready(_) | Place::Carried(..) => JobState::Ready,
             Place::Running(_) => JobState::Running,
+            Place::Waiting(_) => JobState::Waiting,
             Place::Deferred => JobState::Deferred,
             Place::Dead => JobState::Dead,
             Place::Done(slot) => self.queue_ring.content(*slot).done[&job].state,
@@ -112,7 +118,7 @@ impl Model {
         match place {
             Place::Ready(place) => &self.ready_row(place).row,
             Place::Carried(lane, key) => &self.carried[lane][key].row,
-            Place::Running(receipt) => {
+            Place::Running(receipt) | Place::Waiting(receipt) => {
                 if let Some(lease) = self.lease(receipt.id) {
                     return &lease.row;
                 }
@@ -142,6 +148,7 @@ impl Model {
             Place::Ready(place) => view(job, state, &self.ready_row(place).row),
             Place::Carried(lane, key) => view(job, state, &self.carried[lane][key].row),
             Place::Running(receipt) => self.view_running(job, receipt),
+            Place::Waiting(_) => view(job, state, self.row_at(job, place)),
             Place::Deferred => {
                 let deferred = &self.deferred[&job];
                 let view = view(job, state, &deferred.row);

@@ -35,6 +35,7 @@ pub(super) struct Process {
 enum Cause {
     Gone,
     DeadlineOver,
+    NotCalled,
 }
 
 impl Cause {
@@ -42,6 +43,7 @@ impl Cause {
         ErrorText::new(match self {
             Self::Gone => "the worker gave no sign of life for the staleness time; rescued",
             Self::DeadlineOver => "the deadline of the attempt is over; rescued",
+            Self::NotCalled => "no callback came in time; rescued",
         })
     }
 }
@@ -67,7 +69,7 @@ impl Model {
             .claim_ring
             .numbered()
             .flat_map(|(_, content)| content.open_attempts().map(|(batch, _)| batch.instance))
-            .chain(self.leases().map(|(_, lease)| lease.instance))
+            .chain(self.leases().filter(|(_, lease)| lease.waiting_until.is_none()).map(|(_, lease)| lease.instance))
             .collect();
         self.processes.retain(|instance, process| {
             holders.contains(instance) || !process.retired && now.since(process.beats.last) < keep
@@ -99,7 +101,9 @@ impl Model {
     /// Leases are few and are looked at one by one: the first of each kind in the order of their receipts.
     fn rescue_leases(&mut self, request: &RescueRequest, retry: &RetryPolicy, now: Timestamp, rescued: &mut Rescued) {
         let cause = |lease: &Lease| {
-            if self.is_gone(lease.instance, lease.claimed_at, request, now) {
+            if let Some(until) = lease.waiting_until {
+                (until <= now).then_some(Cause::NotCalled)
+            } else if self.is_gone(lease.instance, lease.claimed_at, self.attempt_seen_at(lease), request, now) {
                 Some(Cause::Gone)
             } else {
                 lease.deadline_at.is_some_and(|deadline| deadline <= now).then_some(Cause::DeadlineOver)
@@ -194,17 +198,25 @@ impl Model {
         if content.open(id).is_empty() {
             return Evidence::Closed;
         }
-        if self.is_gone(batch.instance, batch.claimed_at, request, now) { Evidence::Open } else { Evidence::Alive }
+        if self.is_gone(batch.instance, batch.claimed_at, None, request, now) {
+            Evidence::Open
+        } else {
+            Evidence::Alive
+        }
     }
 
     /// Whether the worker of an attempt has given no sign of life for too long, or has said goodbye.
-    fn is_gone(&self, instance: InstanceId, claimed_at: Timestamp, request: &RescueRequest, now: Timestamp) -> bool {
+    fn is_gone(
+        &self,
+        instance: InstanceId,
+        claimed_at: Timestamp,
+        attempt_seen_at: Option<Timestamp>,
+        request: &RescueRequest,
+        now: Timestamp,
+    ) -> bool {
         let process = self.processes.get(&instance);
-        let signs = LifeSigns {
-            claimed_at,
-            instance_seen_at: process.map(|process| process.beats.last),
-            attempt_seen_at: None,
-        };
+        let signs =
+            LifeSigns { claimed_at, instance_seen_at: process.map(|process| process.beats.last), attempt_seen_at };
         // A process may ask for more patience than the rescuer has, never for less.
         let staleness = process.map_or(request.staleness, |process| process.staleness.max(request.staleness));
         process.is_some_and(|process| process.retired) || signs.is_stale(now, staleness)
@@ -251,6 +263,7 @@ impl Model {
             run_lease: attempt.member.run_lease,
             exhausted: disposition == Disposition::Exhausted,
             deadline: cause == Cause::DeadlineOver,
+            callback_timed_out: cause == Cause::NotCalled,
         };
         let end = match disposition {
             Disposition::Retry { delay } => AttemptEnd::Retry { delay, error: cause.error() },

@@ -102,7 +102,8 @@ impl Model {
 
     fn evict(&mut self, attempts: &[Receipt]) -> usize {
         for receipt in attempts {
-            self.materialise(receipt);
+            let attempt = self.open_attempt(receipt).expect("only open attempts are evicted");
+            self.materialise(&attempt);
         }
         attempts.len()
     }

@@ -16,7 +16,7 @@ use crate::unpin::{PinReason, UnpinPolicy};
 pub enum Task {
     /// Due deferred jobs become ready.
     Promote,
-    /// Attempts whose worker is gone, or whose deadline is over, are ended.
+    /// Attempts whose worker is gone, whose deadline is over, or whose callback did not come, are ended.
     Rescue,
     /// Rings move on, slots that are spent are marked, and reclaimed.
     Rings,
@@ -73,6 +73,8 @@ pub struct RescuedAttempt {
     pub exhausted: bool,
     /// Whether its deadline was over, rather than its worker gone.
     pub deadline: bool,
+    /// Whether it was parked and no callback came in time.
+    pub callback_timed_out: bool,
 }
 
 /// What one rescue pass did.
@@ -171,8 +173,8 @@ pub trait Maintainer: Send + Sync {
     /// Makes at most `limit` due deferred jobs ready. One that cannot be moved keeps no other back (C8).
     async fn promote(&self, limit: usize) -> Result<Promoted, StoreError>;
 
-    /// Ends attempts whose instance is stale, or whose deadline is over (C3, C4, C12). An attempt ended this way is
-    /// charged; `retry` gives the delay of the next one, and one whose budget is used up goes the way of failed jobs.
+    /// Ends attempts whose instance is stale, or whose deadline is over (C3, C4, C12), and parked ones whose time has run
+    /// out. An attempt's own notes are signs of life beside those of its instance. An attempt ended this way is charged; `retry` gives the delay of the next one, and one whose budget is used up goes the way of failed jobs.
     async fn rescue(&self, request: &RescueRequest, retry: &RetryPolicy) -> Result<Rescued, StoreError>;
 
     /// Opens the next slot of a ring when the policy asks for it (C11).

@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | [`Producer`] | application | enqueue |
 //! | [`Consumer`] | worker | claim, close, proof of life |
+//! | [`Attempts`] | worker, and whoever calls back | progress and signs of life of one attempt, callbacks |
 //! | [`Maintainer`] | maintenance ticks | promote, rescue, rotate, drain, prune |
 //! | [`Operator`] | people and dashboards | get, list, count, cancel, retry, pause, grow a ring |
 //! | [`Wakeups`] | dispatcher | wait for a hint that work exists (optional) |
@@ -33,6 +34,7 @@
 //! | **C14** uniqueness | At most one job at a time holds a key, on every path, also when the transaction that took it first rolls back; who asks for a key that an open transaction has taken waits for its end or is told to ask again ([`Contended`](crate::StoreErrorKind::Contended)), and never hears of a duplicate that may not come to exist. A job gives its key back in the step in which it enters a state outside its [`KeyStates`](crate::unique::KeyStates), and never conflicts with itself. |
 //! | **C15** nothing pins | A job that nobody claims and an attempt that never ends keep only themselves: what is stored beside them is reclaimed. Moving them changes neither order (C6) nor fencing (C3). |
 
+mod attempts;
 mod consumer;
 mod maintainer;
 mod move_to;
@@ -41,6 +43,7 @@ mod producer;
 mod purge;
 mod wakeups;
 
+pub use attempts::{AttemptNote, Attempts, Callback, Memory, NoteAnswer};
 pub use consumer::{BatchLimit, ClaimRequest, Claimed, Consumer, Horizon};
 pub use maintainer::{
     Drained, Maintainer, PinReport, Promoted, PruneReport, RescueRequest, Rescued, RescuedAttempt, RetentionPolicy,
@@ -54,12 +57,12 @@ pub use wakeups::{SleepTicket, Wakeups};
 
 #[cfg(feature = "mock")]
 pub use {
-    consumer::MockConsumer, maintainer::MockMaintainer, operator::MockOperator, producer::MockProducer,
-    wakeups::MockWakeups,
+    attempts::MockAttempts, consumer::MockConsumer, maintainer::MockMaintainer, operator::MockOperator,
+    producer::MockProducer, wakeups::MockWakeups,
 };
 
 /// A complete store.
-pub trait Store: Producer + Consumer + Maintainer + Operator {
+pub trait Store: Producer + Consumer + Maintainer + Operator + Attempts {
     /// A name for people: `memory`, `postgres through sqlx`, ...
     fn describe(&self) -> String;
 

@@ -117,6 +117,8 @@ pub struct QueueView {
     pub running: u64,
     /// Jobs that wait for their time.
     pub deferred: u64,
+    /// Jobs that wait for a callback.
+    pub waiting: u64,
     /// Completed, failed and cancelled jobs still in the retained history.
     pub finished: u64,
     /// Jobs in the dead-letter queue.

@@ -31,6 +31,7 @@ BEGIN
         RETURN NULL;
     END IF;
     PERFORM /*schema*/awa.release_unique_keys(ARRAY[p_job], 64::smallint);
+    PERFORM /*schema*/awa.forget_notes(ARRAY[p_job]);
     RETURN 'ready';
 END
 $awa$;

@@ -26,6 +26,7 @@ BEGIN
         v_job.shard, v_job.attempt, v_job.max_attempts, 'cancelled', v_job.queue, v_job.kind, v_job.args, v_job.metadata,
         p_reason);
     PERFORM /*schema*/awa.release_unique_keys(ARRAY[p_job], 64::smallint);
+    PERFORM /*schema*/awa.forget_notes(ARRAY[p_job]);
     RETURN 'deferred';
 END
 $awa$;

@@ -34,6 +34,7 @@ BEGIN
         END IF;
         -- Final: the lane is held, so that no claim can emit the row any more, and every later one sees the tombstone.
         PERFORM /*schema*/awa.release_unique_keys(ARRAY[p_job], 64::smallint);
+        PERFORM /*schema*/awa.forget_notes(ARRAY[p_job]);
         RETURN 'ready';
     END IF;
     v_receipt := (v_pass.batch_id << 10) + v_pass.member;

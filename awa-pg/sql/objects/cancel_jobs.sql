@@ -1,4 +1,4 @@
--- Purpose: cancels jobs that are ready, deferred or running, in a transaction of its own; the answers are final.
+-- Purpose: cancels jobs that are ready, deferred, running or waiting, in a transaction of its own; the answers are final.
 -- Parameters: ids; the reason; the present for tests.
 -- Returns: a row per id in input order: position from 1, and the state the job was in when it was cancelled; or
 --   'contended' (somebody else holds its lane or its row: ask again), '!<state>' (it had ended), NULL (no such job).
@@ -32,7 +32,7 @@ BEGIN
             answer := /*schema*/awa.cancel_in_ring(p_jobs[v_index], p_reason, v_now);
         END IF;
         IF answer IS NULL THEN
-            SELECT CASE WHEN j.state IN ('ready', 'running', 'deferred') THEN 'contended' ELSE '!' || j.state END
+            SELECT CASE WHEN j.state IN ('ready', 'running', 'deferred', 'waiting') THEN 'contended' ELSE '!' || j.state END
             INTO answer FROM /*schema*/awa.find_job(p_jobs[v_index]) AS j;
         END IF;
         RETURN NEXT;

@@ -20,14 +20,15 @@ BEGIN
             WHERE l.lease_slot = p_slot AND l.receipt_id = h.receipt_id
             RETURNING l.receipt_id, l.nonce, l.job_id, l.run_lease, l.lane_id, l.xid, l.instance_id, l.created_at,
                 l.claimed_at, l.deadline_at, l.claim_slot, l.priority, l.shard, l.attempt, l.max_attempts, l.queue, l.kind,
-                l.args, l.metadata, l.last_error
+                l.args, l.metadata, l.last_error, l.waiting_until
         )
         INSERT INTO /*schema*/awa.leases (
             receipt_id, nonce, job_id, run_lease, lane_id, xid, instance_id, created_at, claimed_at, deadline_at,
-            claim_slot, lease_slot, priority, shard, attempt, max_attempts, queue, kind, args, metadata, last_error)
+            claim_slot, lease_slot, priority, shard, attempt, max_attempts, queue, kind, args, metadata, last_error,
+            waiting_until)
         SELECT g.receipt_id, g.nonce, g.job_id, g.run_lease, g.lane_id, g.xid, g.instance_id, g.created_at, g.claimed_at,
                g.deadline_at, g.claim_slot, v_open, g.priority, g.shard, g.attempt, g.max_attempts, g.queue, g.kind,
-               g.args, g.metadata, g.last_error
+               g.args, g.metadata, g.last_error, g.waiting_until
         FROM gone AS g;
         GET DIAGNOSTICS moved = ROW_COUNT;
     END IF;

@@ -41,8 +41,9 @@ SELECT c.job_id, 'ready', l.queue, c.kind, l.priority, c.attempt, c.max_attempts
 FROM /*schema*/awa.carried_entries AS c
 JOIN /*schema*/awa.queue_lanes AS l ON l.lane_id = c.lane_id
 UNION ALL
-SELECT l.job_id, 'running', l.queue, l.kind, l.priority, l.attempt, l.max_attempts, l.run_lease, l.args, l.metadata,
-       l.created_at, NULL, NULL, l.claimed_at, NULL, NULL, l.last_error
+SELECT l.job_id, CASE WHEN l.waiting_until IS NULL THEN 'running' ELSE 'waiting' END, l.queue, l.kind, l.priority,
+       l.attempt, l.max_attempts, l.run_lease, l.args, l.metadata, l.created_at, NULL, NULL,
+       CASE WHEN l.waiting_until IS NULL THEN l.claimed_at END, NULL, NULL, l.last_error
 FROM /*schema*/awa.leases AS l
 UNION ALL
 SELECT d.job_id, 'deferred', d.queue, d.kind, d.priority, d.attempt, d.max_attempts, d.run_lease, d.args, d.metadata,

@@ -25,8 +25,8 @@ BEGIN
                CASE WHEN c.reason IS NOT NULL THEN 'cancelled'
                     WHEN w.route = 'dead' OR w.outcome = 2 AND b.attempt >= b.max_attempts
                     THEN /*schema*/awa.failed_route(b.queue) ELSE w.route END AS route,
-               -- Snoozes (3) and releases (6) are not charged.
-               (b.attempt - CASE WHEN w.outcome IN (3, 6) THEN 1 ELSE 0 END)::smallint AS attempt
+               -- Snoozes (3), releases (6) and attempts that go on (10) are not charged.
+               (b.attempt - CASE WHEN w.outcome IN (3, 6, 10) THEN 1 ELSE 0 END)::smallint AS attempt
         FROM unnest(p_ended) AS b
         -- Joined, not subscripted: an element of an array of texts is found by walking over those before it.
         JOIN unnest(p_outcomes, p_routes, p_delays_us, p_texts, p_results) WITH ORDINALITY
@@ -87,6 +87,7 @@ BEGIN
     END IF;
     IF v_finished IS NOT NULL THEN
         PERFORM /*schema*/awa.release_unique_keys(v_finished, 16::smallint);
+        PERFORM /*schema*/awa.forget_notes(v_finished);
     END IF;
     IF v_dead IS NOT NULL THEN
         PERFORM /*schema*/awa.release_unique_keys(v_dead, 128::smallint);

@@ -1,6 +1,5 @@
--- Purpose: appends the compact history of members that ended well, to the slot of their ready rows, and lets them give
---   their keys back. The open claims,
---   which end with this transaction, keep that slot from being reclaimed.
+-- Purpose: appends the compact history of members that ended well, to the slot of their ready rows, lets them give their keys
+--   back, and forgets what they noted. The open claims, which end with this transaction, keep that slot from being reclaimed.
 -- Parameters: parallel arrays, one element per closure: lane and sequence of the attempt batch, receipts, whether they
 --   are the whole batch; the present.
 -- Returns: nothing.
@@ -10,6 +9,8 @@
 CREATE OR REPLACE FUNCTION /*schema*/awa.record_completions_in_0/*slot*/(
     p_lanes bigint[], p_seqs bigint[], p_receipts int8multirange[], p_are_whole boolean[], p_now timestamptz)
 RETURNS void LANGUAGE plpgsql VOLATILE AS $awa$
+DECLARE
+    v_jobs bigint[];
 BEGIN
     INSERT INTO /*schema*/awa.receipt_completion_batches_0/*slot*/ (
         lane_id, attempt_seq, completed_at, ready_slot, jobs, receipts)
@@ -17,13 +18,15 @@ BEGIN
            (SELECT sum(upper(r) - lower(r)) FROM unnest(c.receipts) AS r)::smallint,
            CASE WHEN NOT c.is_whole THEN c.receipts END
     FROM unnest(p_lanes, p_seqs, p_receipts, p_are_whole) AS c (lane, seq, receipts, is_whole);
-    IF pg_relation_size('/*schema*/awa.unique_claims') > 0 THEN
-        PERFORM /*schema*/awa.release_unique_keys(ARRAY(
+    IF pg_relation_size('/*schema*/awa.unique_claims') > 0 OR pg_relation_size('/*schema*/awa.attempt_state') > 0 THEN
+        v_jobs := ARRAY(
             SELECT m.job
             FROM unnest(p_lanes, p_seqs, p_receipts, p_are_whole) AS c (lane, seq, receipts, is_whole)
             JOIN /*schema*/awa.ready_claim_attempt_batches_0/*slot*/ AS b ON b.lane_id = c.lane AND b.seq = c.seq
             CROSS JOIN LATERAL unnest(coalesce(b.job_ids, ARRAY[b.job_id])) WITH ORDINALITY AS m (job, index)
-            WHERE c.is_whole OR c.receipts @> (b.batch_id << 10) + m.index), 16::smallint);
+            WHERE c.is_whole OR c.receipts @> (b.batch_id << 10) + m.index);
+        PERFORM /*schema*/awa.release_unique_keys(v_jobs, 16::smallint);
+        PERFORM /*schema*/awa.forget_notes(v_jobs);
     END IF;
 END
 $awa$;

@@ -7,6 +7,7 @@ use awa_core::error::{StoreError, StoreErrorKind};
 use awa_core::id::{BatchId, Nonce, ReceiptId, Slot};
 use awa_core::receipt::ReceiptSet;
 
+use super::attempts::Parking;
 use super::clock::micros_of;
 use super::{PgStore, undecodable};
 use crate::session::PgError;
@@ -28,6 +29,17 @@ pub(super) enum Outcome {
     Released = 6,
     StaleRescued = 7,
     DeadlineExpired = 8,
+    CallbackTimedOut = 11,
+}
+
+/// The ways to end an attempt, each a statement of its own.
+enum Way {
+    /// A plain completion.
+    Plain,
+    /// Parked.
+    Park(Parking),
+    /// Everything else.
+    Other(Ending),
 }
 
 /// How one attempt ends, as the function `end_attempts` takes it.
@@ -51,7 +63,7 @@ impl PgStore {
         let mut left = Vec::with_capacity(closures.len());
         for (index, closure) in closures.iter().enumerate() {
             if asked.insert(closure.receipt) {
-                left.push((index, closure.receipt, plain_or_ending(closure)?));
+                left.push((index, closure.receipt, way(closure)?));
             }
         }
         let mut answers = vec![ClosureAnswer::Stale; closures.len()];
@@ -70,16 +82,18 @@ impl PgStore {
     /// Ends attempts whose receipts differ in their number; each comes with the place of its answer.
     async fn close_distinct(
         &self,
-        closures: Vec<(usize, Receipt, Option<Ending>)>,
+        closures: Vec<(usize, Receipt, Way)>,
         answers: &mut [ClosureAnswer],
     ) -> Result<(), StoreError> {
-        let (mut plain, mut others) = (BTreeMap::<(Slot, BatchId, Nonce), Vec<ReceiptId>>::new(), Vec::new());
+        let mut plain = BTreeMap::<(Slot, BatchId, Nonce), Vec<ReceiptId>>::new();
+        let (mut others, mut parkings) = (Vec::new(), Vec::new());
         let mut places = Vec::with_capacity(closures.len());
-        for (index, receipt, ending) in closures {
+        for (index, receipt, way) in closures {
             places.push((index, receipt.id));
-            match ending {
-                Some(ending) => others.push(ending),
-                None => {
+            match way {
+                Way::Other(ending) => others.push(ending),
+                Way::Park(parking) => parkings.push(parking),
+                Way::Plain => {
                     plain.entry((receipt.claim_slot, receipt.id.batch(), receipt.nonce)).or_default().push(receipt.id);
                 }
             }
@@ -90,6 +104,9 @@ impl PgStore {
         let mut outcome = self.complete(&plain, &mut by_number).await;
         if outcome.is_ok() {
             outcome = self.end(&others, &mut by_number).await;
+        }
+        if outcome.is_ok() {
+            outcome = self.park(&parkings, &mut by_number).await;
         }
         let mut unanswered = ClosureAnswer::Stale;
         if let Err(error) = outcome {
@@ -241,11 +258,13 @@ fn halves(groups: Vec<Group>) -> Result<[Vec<Group>; 2], ReceiptId> {
     Ok([left, right].map(|part| vec![(key, part.iter().copied().collect())]))
 }
 
-/// How an attempt ends, or `None` for the plain completion, which goes another way.
-fn plain_or_ending(closure: &Closure) -> Result<Option<Ending>, StoreError> {
+fn way(closure: &Closure) -> Result<Way, StoreError> {
     match &closure.end {
-        AttemptEnd::Complete => Ok(None),
-        end => ending(closure.receipt, end).map(Some),
+        AttemptEnd::Complete => Ok(Way::Plain),
+        AttemptEnd::Park { timeout } => {
+            Ok(Way::Park(Parking { receipt: closure.receipt, timeout_us: micros_of(*timeout) }))
+        }
+        end => ending(closure.receipt, end).map(Way::Other),
     }
 }
 
@@ -329,7 +348,8 @@ mod tests {
             Outcome::Cancelled => Some(Outcome::Released),
             Outcome::Released => Some(Outcome::StaleRescued),
             Outcome::StaleRescued => Some(Outcome::DeadlineExpired),
-            Outcome::DeadlineExpired => None,
+            Outcome::DeadlineExpired => Some(Outcome::CallbackTimedOut),
+            Outcome::CallbackTimedOut => None,
         };
         let sql = Sql::new(&SchemaName::default(), RingSizes::default());
         let mut rows = stored(&sql);

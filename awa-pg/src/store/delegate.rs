@@ -22,6 +22,14 @@ macro_rules! delegate_store {
             async fn are_open(&self, receipts: &[awa_core::attempt::Receipt])
                 -> Result<Vec<bool>, awa_core::StoreError>;
         });
+        $crate::delegate_store!(@one $store, $field, awa_core::store::Attempts {
+            async fn note(&self, notes: &[awa_core::store::AttemptNote])
+                -> Result<Vec<awa_core::store::NoteAnswer>, awa_core::StoreError>;
+            async fn recall(&self, receipts: &[awa_core::attempt::Receipt])
+                -> Result<Vec<Option<awa_core::store::Memory>>, awa_core::StoreError>;
+            async fn resume(&self, callbacks: &[awa_core::store::Callback])
+                -> Result<Vec<awa_core::CallbackAnswer>, awa_core::StoreError>;
+        });
         $crate::delegate_store!(@one $store, $field, awa_core::store::Maintainer {
             async fn try_tick(&self, task: awa_core::store::Task, every: std::time::Duration)
                 -> Result<bool, awa_core::StoreError>;

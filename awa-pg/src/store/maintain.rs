@@ -36,6 +36,7 @@ impl PgStore {
         self.call("tidy", self.sql.statement("ticks/fold_lane_hints"), &[]).await?;
         self.call("tidy", self.sql.statement("ticks/release_leftover_keys"), &[]).await?;
         self.call("tidy", self.sql.statement("ticks/deliver_cancels"), &[self.clock.param()]).await?;
+        self.call("tidy", self.sql.statement("ticks/forget_orphaned_notes"), &[self.clock.param()]).await?;
         self.call("tidy", self.sql.statement("ticks/forget_instances"), &[self.clock.param()]).await.map(drop)
     }
 

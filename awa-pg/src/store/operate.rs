@@ -56,6 +56,7 @@ impl PgStore {
                 deferred: count(4)?,
                 finished: count(5)?,
                 dead: count(6)?,
+                waiting: count(7)?,
             })
         };
         rows.iter().map(read).collect()

@@ -28,6 +28,20 @@ use crate::value::{DecodeError, Param, Row, types};
 
 pub(super) const OPERATION: &str = "rescue";
 
+/// Why an attempt is ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cause {
+    Gone,
+    DeadlineOver,
+    NotCalled,
+}
+
+impl From<SweepKind> for Cause {
+    fn from(kind: SweepKind) -> Self {
+        if kind == SweepKind::Stale { Self::Gone } else { Self::DeadlineOver }
+    }
+}
+
 /// The two sweeps of one slot, as stored.
 struct SlotCursors {
     slot: Slot,
@@ -202,7 +216,7 @@ impl PgStore {
         for (_, candidate) in wanted {
             for id in candidate.open.iter() {
                 let Some(attempt) = attempts.get(&id) else { continue };
-                endings.push(attempt.ending(id, claim_slot, candidate.nonce, kind, request, retry));
+                endings.push(attempt.ending(id, claim_slot, candidate.nonce, kind.into(), request, retry));
             }
         }
         let mut answers = HashMap::with_capacity(endings.len());
@@ -219,7 +233,7 @@ impl PgStore {
         for ending in &endings {
             if answers.get(&ending.receipt) == Some(&ClosureAnswer::Closed) {
                 let attempt = &attempts[&ending.receipt];
-                rescued.attempts.push(attempt.report(kind, ending));
+                rescued.attempts.push(attempt.report(kind.into(), ending));
             }
         }
         let outcome = |candidate: &Candidate| {
@@ -275,13 +289,14 @@ impl OpenAttempt {
     }
 
     /// What was done to it.
-    pub(super) fn report(&self, kind: SweepKind, ending: &Ending) -> RescuedAttempt {
+    pub(super) fn report(&self, cause: Cause, ending: &Ending) -> RescuedAttempt {
         RescuedAttempt {
             job: self.job,
             queue: self.queue.clone(),
             run_lease: self.run_lease,
             exhausted: ending.route == "dead",
-            deadline: kind == SweepKind::Deadline,
+            deadline: cause == Cause::DeadlineOver,
+            callback_timed_out: cause == Cause::NotCalled,
         }
     }
 
@@ -290,15 +305,16 @@ impl OpenAttempt {
         id: ReceiptId,
         claim_slot: Slot,
         nonce: Nonce,
-        kind: SweepKind,
+        cause: Cause,
         request: &RescueRequest,
         retry: &RetryPolicy,
     ) -> Ending {
-        let (outcome, why) = match kind {
-            SweepKind::Stale => {
+        let (outcome, why) = match cause {
+            Cause::NotCalled => (Outcome::CallbackTimedOut, "rescued: no callback came in time".to_owned()),
+            Cause::Gone => {
                 (Outcome::StaleRescued, format!("rescued: its worker gave no sign of life for {:?}", request.staleness))
             }
-            SweepKind::Deadline => (Outcome::DeadlineExpired, "rescued: its deadline was over".to_owned()),
+            Cause::DeadlineOver => (Outcome::DeadlineExpired, "rescued: its deadline was over".to_owned()),
         };
         let (route, delay_us, text) = match retry.after_failure(self.budget, None, spread(id)) {
             Disposition::Retry { delay } => ("deferred", Some(micros_of(delay)), why),

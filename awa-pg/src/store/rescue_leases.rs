@@ -1,4 +1,4 @@
-//! Ending leases whose worker is gone or whose deadline is over. They are few, and no cursor is kept over them: a statement
+//! Ending leases whose worker is gone, whose deadline is over, or whose callback did not come. They are few, and no cursor is kept over them: a statement
 //! finds those that may have to be ended, and the core decides about each.
 
 use std::collections::HashMap;
@@ -9,13 +9,13 @@ use awa_core::id::{JobId, Nonce, ReceiptId, RunLease, Slot};
 use awa_core::name::QueueName;
 use awa_core::retry::{AttemptBudget, RetryPolicy};
 use awa_core::store::{RescueRequest, Rescued};
-use awa_core::sweep::{LifeSigns, SweepKind};
+use awa_core::sweep::LifeSigns;
 use awa_core::time::Timestamp;
 
 use super::clock::micros_of;
 use super::close::receipt;
 use super::consume::slot;
-use super::rescue::{OPERATION, OpenAttempt};
+use super::rescue::{Cause, OPERATION, OpenAttempt};
 use super::{PgStore, undecodable};
 use crate::sql::Sql;
 use crate::value::{Param, Row};
@@ -25,7 +25,7 @@ struct LostLease {
     id: ReceiptId,
     claim_slot: Slot,
     nonce: Nonce,
-    kind: SweepKind,
+    cause: Cause,
     attempt: OpenAttempt,
 }
 
@@ -49,14 +49,14 @@ impl PgStore {
         }
         let endings: Vec<_> = lost
             .iter()
-            .map(|lease| lease.attempt.ending(lease.id, lease.claim_slot, lease.nonce, lease.kind, request, retry))
+            .map(|lease| lease.attempt.ending(lease.id, lease.claim_slot, lease.nonce, lease.cause, request, retry))
             .collect();
         let mut answers = HashMap::with_capacity(endings.len());
         self.end(&endings, &mut answers).await?;
         for (lease, ending) in lost.iter().zip(&endings) {
             match answers.get(&lease.id) {
                 Some(ClosureAnswer::Closed) => {
-                    rescued.attempts.push(lease.attempt.report(lease.kind, ending));
+                    rescued.attempts.push(lease.attempt.report(lease.cause, ending));
                 }
                 Some(ClosureAnswer::Contended) => rescued.contended += 1,
                 _ => {}
@@ -74,13 +74,15 @@ impl LostLease {
         let signs = LifeSigns {
             claimed_at: row.timestamp(3).map_err(&bad)?,
             instance_seen_at: row.opt_timestamp(4).map_err(&bad)?,
-            attempt_seen_at: None,
+            attempt_seen_at: row.opt_timestamp(13).map_err(&bad)?,
         };
         let is_over = row.opt_timestamp(6).map_err(&bad)?.is_some_and(|deadline| deadline <= now);
-        let kind = if row.bool(5).map_err(&bad)? || signs.is_stale(now, request.staleness) {
-            SweepKind::Stale
+        let cause = if row.bool(14).map_err(&bad)? {
+            Cause::NotCalled
+        } else if row.bool(5).map_err(&bad)? || signs.is_stale(now, request.staleness) {
+            Cause::Gone
         } else if is_over {
-            SweepKind::Deadline
+            Cause::DeadlineOver
         } else {
             return Ok(None);
         };
@@ -97,7 +99,7 @@ impl LostLease {
             id: receipt(row.i64(0).map_err(&bad)?)?,
             claim_slot: slot(row.i16(1).map_err(&bad)?),
             nonce: Nonce(row.i64(2).map_err(&bad)?),
-            kind,
+            cause,
             attempt,
         }))
     }

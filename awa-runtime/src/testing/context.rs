@@ -7,6 +7,7 @@ use tokio::time::Instant;
 
 use crate::attempt::{Attempt, CancelCause};
 use crate::context::JobContext;
+use crate::desk::Desk;
 use crate::options::IntoNewJob;
 use crate::state::StateMap;
 
@@ -102,6 +103,6 @@ impl TestContext {
         if let Some(cause) = self.cancelled {
             attempt.cancel(cause);
         }
-        JobContext::new(Arc::new(attempt), Arc::new(self.state))
+        JobContext::new(Arc::new(attempt), Arc::new(self.state), Arc::new(Desk::without_store()))
     }
 }

@@ -5,6 +5,7 @@ use awa_core::store::{BatchLimit, ClaimRequest};
 use awa_core::{
     AttemptEnd, ClaimedJob, ClosureAnswer, InstanceId, Nonce, QueueName, Store, StoreError, StoreErrorKind,
 };
+use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 use crate::attempt::Attempt;
@@ -48,6 +49,7 @@ impl InlineWorker {
     ///
     /// The store's.
     pub async fn run_one(&self) -> Result<Option<Ran>, StoreError> {
+        self.executor.desk.open(&Handle::current());
         for _ in 0..ROUNDS {
             if !self.store.promote(1_000).await?.more {
                 break;

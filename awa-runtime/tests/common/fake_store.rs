@@ -303,6 +303,30 @@ impl Consumer for FakeStore {
     }
 }
 
+/// Notes are taken while the attempt is open, and forgotten; nobody ever calls back.
+#[async_trait]
+impl Attempts for FakeStore {
+    async fn note(&self, notes: &[AttemptNote]) -> Result<Vec<NoteAnswer>, StoreError> {
+        self.enter("note", notes.len())?;
+        let state = self.state();
+        let is_open = |note: &AttemptNote| state.open.get(&note.receipt.id) == Some(&note.receipt);
+        let answer = |note: &AttemptNote| NoteAnswer::Noted { callback: note.callback };
+        Ok(notes.iter().map(|note| if is_open(note) { answer(note) } else { NoteAnswer::Stale }).collect())
+    }
+
+    async fn recall(&self, receipts: &[Receipt]) -> Result<Vec<Option<Memory>>, StoreError> {
+        self.enter("recall", receipts.len())?;
+        let state = self.state();
+        let is_open = |receipt: &Receipt| state.open.get(&receipt.id) == Some(receipt);
+        Ok(receipts.iter().map(|receipt| is_open(receipt).then(Memory::default)).collect())
+    }
+
+    async fn resume(&self, callbacks: &[Callback]) -> Result<Vec<CallbackAnswer>, StoreError> {
+        self.enter("resume", callbacks.len())?;
+        Ok(vec![CallbackAnswer::Unknown; callbacks.len()])
+    }
+}
+
 #[async_trait]
 impl Maintainer for FakeStore {
     async fn try_tick(&self, _: Task, _: Duration) -> Result<bool, StoreError> {

@@ -7,13 +7,13 @@ use awa_core::attempt::{ErrorText, Receipt};
 use awa_core::retry::RetryPolicy;
 use awa_core::ring::{RingKind, RotationPolicy};
 use awa_core::store::{
-    Acted, CensusCount, ClaimRequest, Claimed, Consumer, Drained, Grown, JobFilter, JobView, Maintainer, MoveTo, Operator,
-    Producer, Promoted, PruneReport, PurgeScope, Purged, QueueView, RescueRequest, Rescued, RetentionPolicy, Rotated,
-    SleepTicket, Task, Unpinned, Wakeups,
+    Acted, AttemptNote, Attempts, Callback, CensusCount, ClaimRequest, Claimed, Consumer, Drained, Grown, JobFilter, JobView,
+    Maintainer, Memory, MoveTo, NoteAnswer, Operator, Producer, Promoted, PruneReport, PurgeScope, Purged, QueueView,
+    RescueRequest, Rescued, RetentionPolicy, Rotated, SleepTicket, Task, Unpinned, Wakeups,
 };
 use awa_core::unpin::UnpinPolicy;
 use awa_core::{
-    Closure, ClosureAnswer, Enqueued, InstanceId, JobId, NewJob, QueueName, QueueSettings, Store, StoreError,
+    CallbackAnswer, Closure, ClosureAnswer, Enqueued, InstanceId, JobId, NewJob, QueueName, QueueSettings, Store, StoreError,
     StoreErrorKind,
 };
 
@@ -50,6 +50,21 @@ impl<S: Store> Consumer for FaultyStore<S> {
 
     async fn are_open(&self, receipts: &[Receipt]) -> Result<Vec<bool>, StoreError> {
         self.run(Operation::AreOpen, self.inside.are_open(receipts)).await
+    }
+}
+
+#[async_trait]
+impl<S: Store> Attempts for FaultyStore<S> {
+    async fn note(&self, notes: &[AttemptNote]) -> Result<Vec<NoteAnswer>, StoreError> {
+        self.run(Operation::Note, self.inside.note(notes)).await
+    }
+
+    async fn recall(&self, receipts: &[Receipt]) -> Result<Vec<Option<Memory>>, StoreError> {
+        self.run(Operation::Recall, self.inside.recall(receipts)).await
+    }
+
+    async fn resume(&self, callbacks: &[Callback]) -> Result<Vec<CallbackAnswer>, StoreError> {
+        self.run(Operation::Resume, self.inside.resume(callbacks)).await
     }
 }
 

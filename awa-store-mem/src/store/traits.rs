@@ -7,13 +7,13 @@ use awa_core::attempt::{ErrorText, Receipt};
 use awa_core::retry::RetryPolicy;
 use awa_core::ring::{RingKind, RotationPolicy};
 use awa_core::store::{
-    Acted, CensusCount, ClaimRequest, Claimed, Consumer, Drained, Grown, JobFilter, JobView, Maintainer, MoveTo, Operator,
-    Producer, Promoted, PruneReport, PurgeScope, Purged, QueueView, RescueRequest, Rescued, RetentionPolicy, Rotated,
-    SleepTicket, Task, Unpinned, Wakeups,
+    Acted, AttemptNote, Attempts, Callback, CensusCount, ClaimRequest, Claimed, Consumer, Drained, Grown, JobFilter, JobView,
+    Maintainer, Memory, MoveTo, NoteAnswer, Operator, Producer, Promoted, PruneReport, PurgeScope, Purged, QueueView,
+    RescueRequest, Rescued, RetentionPolicy, Rotated, SleepTicket, Task, Unpinned, Wakeups,
 };
 use awa_core::unpin::UnpinPolicy;
 use awa_core::{
-    Closure, ClosureAnswer, Enqueued, InstanceId, JobId, NewJob, QueueName, QueueSettings, Store, StoreError,
+    CallbackAnswer, Closure, ClosureAnswer, Enqueued, InstanceId, JobId, NewJob, QueueName, QueueSettings, Store, StoreError,
 };
 
 use super::MemStore;
@@ -49,6 +49,21 @@ impl Consumer for MemStore {
 
     async fn are_open(&self, receipts: &[Receipt]) -> Result<Vec<bool>, StoreError> {
         self.step("are_open", |model, _| model.are_open(receipts))
+    }
+}
+
+#[async_trait]
+impl Attempts for MemStore {
+    async fn note(&self, notes: &[AttemptNote]) -> Result<Vec<NoteAnswer>, StoreError> {
+        self.step("note", |model, now| model.note(notes, now))
+    }
+
+    async fn recall(&self, receipts: &[Receipt]) -> Result<Vec<Option<Memory>>, StoreError> {
+        self.step("recall", |model, _| model.recall(receipts))
+    }
+
+    async fn resume(&self, callbacks: &[Callback]) -> Result<Vec<CallbackAnswer>, StoreError> {
+        self.step("resume", |model, now| model.resume(callbacks, now))
     }
 }
 

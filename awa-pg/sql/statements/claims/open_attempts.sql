@@ -11,5 +11,5 @@ JOIN /*schema*/awa.emitted_attempts AS e
 WHERE o.instance_id = $1::bigint
 UNION ALL
 SELECT l.claim_slot, l.nonce, l.receipt_id, l.job_id, l.run_lease FROM /*schema*/awa.leases AS l
-WHERE l.instance_id = $1::bigint
+WHERE l.instance_id = $1::bigint AND l.waiting_until IS NULL
 ORDER BY receipt_id LIMIT $2::bigint
