@@ -124,15 +124,15 @@ macro_rules! each_case {
                 queues_are_listed_from_their_first_use [];
             }
             moves {
-                a_ready_job_joins_the_tail_of_its_new_lane [];
-                a_job_may_be_moved_back [];
-                move_in_every_state [];
-                a_job_that_is_there_already_keeps_its_place [];
-                a_deferred_job_goes_where_it_was_moved [Clock];
-                a_job_that_was_handed_back_can_be_moved [];
-                a_moved_job_keeps_its_key [];
-                moved_jobs_of_one_ordering_key_stay_in_order [];
-                a_moved_job_can_be_cancelled [];
+                a_ready_job_joins_the_tail_of_its_new_lane [Queues];
+                a_job_may_be_moved_back [Queues];
+                move_in_every_state [Queues];
+                a_job_that_is_there_already_keeps_its_place [Queues];
+                a_deferred_job_goes_where_it_was_moved [Clock, Queues];
+                a_job_that_was_handed_back_can_be_moved [Queues];
+                a_moved_job_keeps_its_key [Queues];
+                moved_jobs_of_one_ordering_key_stay_in_order [Queues];
+                a_moved_job_can_be_cancelled [Queues];
             }
             pause {
                 a_paused_queue_hands_out_nothing [];
@@ -140,24 +140,24 @@ macro_rules! each_case {
                 maintenance_goes_on_in_a_paused_queue [Clock];
             }
             purge {
-                a_purge_removes_what_waits [];
-                a_purge_finds_jobs_outside_the_ring [Clock];
-                a_purge_gives_keys_back [];
-                a_purge_leaves_what_is_not_committed [Transactions];
-                a_purge_leaves_what_is_being_replaced [Transactions];
-                what_was_purged_is_reclaimed [];
+                a_purge_removes_what_waits [Queues];
+                a_purge_finds_jobs_outside_the_ring [Clock, Queues];
+                a_purge_gives_keys_back [Queues];
+                a_purge_leaves_what_is_not_committed [Transactions, Queues];
+                a_purge_leaves_what_is_being_replaced [Transactions, Queues];
+                what_was_purged_is_reclaimed [Queues];
             }
             queues {
-                settings_are_kept_and_have_defaults [];
-                jobs_of_one_ordering_key_keep_their_order [];
-                an_ordered_job_stays_in_its_lane [Clock];
-                a_change_of_the_shards_strands_nothing [];
-                priorities_go_before_shards [];
-                a_queue_without_a_dead_letter_queue_files_what_failed [];
-                rescued_jobs_are_filed_where_their_queue_says [Clock];
-                a_failed_job_can_be_tried_again [];
-                a_failed_job_is_retried_once [];
-                a_failed_job_takes_its_key_again [];
+                settings_are_kept_and_have_defaults [Queues];
+                jobs_of_one_ordering_key_keep_their_order [Queues];
+                an_ordered_job_stays_in_its_lane [Clock, Queues];
+                a_change_of_the_shards_strands_nothing [Queues];
+                priorities_go_before_shards [Queues];
+                a_queue_without_a_dead_letter_queue_files_what_failed [Queues];
+                rescued_jobs_are_filed_where_their_queue_says [Clock, Queues];
+                a_failed_job_can_be_tried_again [Queues];
+                a_failed_job_is_retried_once [Queues];
+                a_failed_job_takes_its_key_again [Queues];
             }
             ticks {
                 one_caller_per_interval_gets_the_turn [Clock];
@@ -234,35 +234,35 @@ macro_rules! each_case {
                 a_ring_never_shrinks [];
             }
             progress {
-                a_checkpoint_is_kept_to_the_byte_and_replaced [];
-                progress_outlives_the_attempt [Clock];
-                progress_is_gone_when_the_job_has_ended [];
-                a_stale_attempt_notes_nothing [Clock];
-                notes_are_answered_one_by_one [];
-                an_attempt_that_has_noted_something_ends_in_every_way [];
-                an_attempt_may_show_life_itself [Clock];
-                a_heartbeat_and_an_end_at_once_leave_nothing_behind [];
-                a_note_of_a_wrong_receipt_changes_nothing [];
+                a_checkpoint_is_kept_to_the_byte_and_replaced [Notes];
+                progress_outlives_the_attempt [Clock, Notes];
+                progress_is_gone_when_the_job_has_ended [Notes];
+                a_stale_attempt_notes_nothing [Clock, Notes];
+                notes_are_answered_one_by_one [Notes];
+                an_attempt_that_has_noted_something_ends_in_every_way [Notes];
+                an_attempt_may_show_life_itself [Clock, Notes];
+                a_heartbeat_and_an_end_at_once_leave_nothing_behind [Notes];
+                a_note_of_a_wrong_receipt_changes_nothing [Notes];
             }
             park {
-                a_callback_resumes_a_parked_attempt [];
-                a_resumed_job_goes_before_all_others [];
-                a_callback_before_the_park_is_kept [];
-                a_payload_is_read_until_the_next_token [Clock];
-                an_attempt_has_one_token [];
-                a_token_is_good_for_one_callback [];
-                an_unknown_token_resumes_nothing [];
-                a_token_ends_with_its_attempt [Clock];
-                a_parked_attempt_is_not_held_by_its_worker [Clock];
-                a_parked_attempt_whose_time_runs_out_has_failed [Clock];
-                a_job_whose_callback_never_comes_ends_dead [Clock];
-                a_late_callback_is_refused [Clock];
-                a_waiting_job_can_be_cancelled [];
-                a_parked_attempt_keeps_no_slot [Clock];
-                a_key_is_held_while_its_job_waits [];
-                of_callbacks_at_once_one_is_taken [];
-                a_callback_and_a_park_at_once_agree [];
-                callbacks_are_answered_one_by_one [];
+                a_callback_resumes_a_parked_attempt [Notes];
+                a_resumed_job_goes_before_all_others [Notes];
+                a_callback_before_the_park_is_kept [Notes];
+                a_payload_is_read_until_the_next_token [Clock, Notes];
+                an_attempt_has_one_token [Notes];
+                a_token_is_good_for_one_callback [Notes];
+                an_unknown_token_resumes_nothing [Notes];
+                a_token_ends_with_its_attempt [Clock, Notes];
+                a_parked_attempt_is_not_held_by_its_worker [Clock, Notes];
+                a_parked_attempt_whose_time_runs_out_has_failed [Clock, Notes];
+                a_job_whose_callback_never_comes_ends_dead [Clock, Notes];
+                a_late_callback_is_refused [Clock, Notes];
+                a_waiting_job_can_be_cancelled [Notes];
+                a_parked_attempt_keeps_no_slot [Clock, Notes];
+                a_key_is_held_while_its_job_waits [Notes];
+                of_callbacks_at_once_one_is_taken [Notes];
+                a_callback_and_a_park_at_once_agree [Notes];
+                callbacks_are_answered_one_by_one [Notes];
             }
             audit {
                 the_attempts_of_a_lost_claim_are_found [Clock];

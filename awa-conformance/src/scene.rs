@@ -13,7 +13,7 @@ use awa_core::{
     Nonce, QueueName, QueueSettings, Store,
 };
 
-use crate::{Subject, SubjectTransaction};
+use crate::{Capability, Subject, SubjectTransaction};
 
 /// How long a worker of a scene may be silent before it counts as dead.
 pub(crate) const STALENESS: Duration = Duration::from_mins(1);
@@ -322,6 +322,37 @@ impl<'s> Scene<'s> {
     pub(crate) fn enqueued(&self) -> Vec<JobId> {
         self.enqueued.lock().expect("no case panics with it held").clone()
     }
+
+    /// The states that the operations of the traits can bring a job into, as far as the subject has them.
+    pub(crate) fn reachable_states(&self) -> Vec<JobState> {
+        let has = self.subject.capabilities().has;
+        let reachable = |state: &JobState| match state {
+            JobState::Waiting => has.contains(&Capability::Notes),
+            JobState::Failed => has.contains(&Capability::Queues),
+            _ => true,
+        };
+        JobState::ALL.into_iter().filter(reachable).collect()
+    }
+
+    /// Every way in which an attempt can end that the subject has; after the last the job is ready again.
+    pub(crate) fn every_end(&self) -> Vec<AttemptEnd> {
+        let minute = Duration::from_mins(1);
+        let mut ends = vec![
+            AttemptEnd::Complete,
+            AttemptEnd::CompleteWith { result: json("{\"sent\":true}") },
+            retry_after(minute),
+            AttemptEnd::Snooze { delay: minute },
+            AttemptEnd::Release { delay: minute },
+            AttemptEnd::Fail { error: ErrorText::new("fatal") },
+            AttemptEnd::Cancel { reason: ErrorText::new("asked to") },
+            AttemptEnd::Park { timeout: minute },
+            AttemptEnd::Release { delay: Duration::ZERO },
+        ];
+        if !self.subject.capabilities().has.contains(&Capability::Notes) {
+            ends.retain(|end| !matches!(end, AttemptEnd::Park { .. }));
+        }
+        ends
+    }
 }
 
 /// The queue with this name.
@@ -355,35 +386,6 @@ pub(crate) fn retry_after(delay: Duration) -> AttemptEnd {
     AttemptEnd::Retry { delay, error: ErrorText::new("boom") }
 }
 
-/// The states that the operations of the traits can bring a job into.
-pub(crate) fn reachable_states() -> [JobState; 7] {
-    [
-        JobState::Ready,
-        JobState::Running,
-        JobState::Deferred,
-        JobState::Waiting,
-        JobState::Completed,
-        JobState::Failed,
-        JobState::Cancelled,
-        JobState::Dead,
-    ]
-}
-
-/// Every way in which an attempt can end; after the last the job is ready again.
-pub(crate) fn every_end() -> Vec<AttemptEnd> {
-    let minute = Duration::from_mins(1);
-    vec![
-        AttemptEnd::Complete,
-        AttemptEnd::CompleteWith { result: json("{\"sent\":true}") },
-        retry_after(minute),
-        AttemptEnd::Snooze { delay: minute },
-        AttemptEnd::Release { delay: minute },
-        AttemptEnd::Fail { error: ErrorText::new("fatal") },
-        AttemptEnd::Cancel { reason: ErrorText::new("asked to") },
-        AttemptEnd::Park { timeout: minute },
-        AttemptEnd::Release { delay: Duration::ZERO },
-    ]
-}
 
 /// The answer of an operation that was carried out on a job in the state `from`.
 pub(crate) fn done(from: JobState) -> Acted {

@@ -23,11 +23,17 @@ pub enum Capability {
     /// Jobs and claims are kept in rings that turn, so that [`Maintainer::rotate`](awa_core::store::Maintainer::rotate) and
     /// its like have something to do.
     Rings,
+    /// Attempts note their progress, and wait for callbacks: [`Attempts`](awa_core::store::Attempts) and
+    /// [`AttemptEnd::Park`](awa_core::AttemptEnd::Park).
+    Notes,
+    /// Queues have settings, and what waits in them can be moved and purged.
+    Queues,
 }
 
 impl Capability {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Clock, Self::Transactions, Self::Wakeups, Self::Rings];
+    pub const ALL: [Self; 6] =
+        [Self::Clock, Self::Transactions, Self::Wakeups, Self::Rings, Self::Notes, Self::Queues];
 }
 
 impl fmt::Display for Capability {
@@ -37,6 +43,8 @@ impl fmt::Display for Capability {
             Self::Transactions => "transactions of an application",
             Self::Wakeups => "wake-ups",
             Self::Rings => "rings",
+            Self::Notes => "notes and callbacks of attempts",
+            Self::Queues => "settings, moves and purges of queues",
         })
     }
 }

@@ -18,7 +18,6 @@ use crate::audit::Audit;
 use crate::backoff::{Backoff, Trouble};
 use crate::batcher;
 use crate::call::bounded;
-use crate::desk::Desk;
 use crate::dispatcher::Dispatcher;
 use crate::executor::Executor;
 use crate::flights::Flights;

@@ -7,7 +7,7 @@ use awa_core::job::MaxAttempts;
 use awa_core::store::{Acted, ClaimRequest, Refusal};
 use awa_core::{AttemptEnd, ClosureAnswer, JobId, JobState, NewJob, Unique, UniqueBy};
 
-use crate::scene::{OTHER, Scene, done, job, labels, reachable_states, retry_after};
+use crate::scene::{OTHER, Scene, done, job, labels, retry_after};
 use crate::{Subject, SubjectTransaction};
 
 fn reason() -> ErrorText {
@@ -49,7 +49,7 @@ pub async fn a_cancel_counts_from_its_commit_on(subject: &dyn Subject) {
 /// every other that is refused with the state (bug class 95).
 pub async fn cancel_in_every_state_in_a_transaction(subject: &dyn Subject) {
     let scene = Scene::open(subject, &["email"]).await;
-    for state in reachable_states() {
+    for state in scene.reachable_states() {
         let id = scene.job_in(state).await;
         let before = scene.view(id).await;
         let mut transaction = scene.begin().await;

@@ -7,7 +7,7 @@ use awa_core::id::Slot;
 use awa_core::{AttemptEnd, BatchId, Closure, ClosureAnswer, JobState, Nonce, ReceiptId};
 
 use crate::Subject;
-use crate::scene::{Scene, every_end, job, labels, retry_after};
+use crate::scene::{Scene, job, labels, retry_after};
 
 use ClosureAnswer::{Closed, Stale};
 
@@ -19,7 +19,7 @@ pub async fn an_attempt_closes_once(subject: &dyn Subject) {
     let attempt = scene.claim_one("email").await;
     assert_eq!(scene.close_one(&attempt, AttemptEnd::Complete).await, Closed);
     let before = scene.view(id).await;
-    for end in every_end() {
+    for end in scene.every_end() {
         assert_eq!(scene.close_one(&attempt, end.clone()).await, Stale, "{end:?}");
     }
     assert_eq!(scene.view(id).await, before);
@@ -49,7 +49,7 @@ pub async fn of_racing_closers_one_wins(subject: &dyn Subject) {
     for round in 0..8 {
         let id = scene.enqueue(&[job("email", &round.to_string())]).await[0];
         let attempt = scene.claim_one("email").await;
-        let ends: Vec<_> = every_end().into_iter().chain(every_end()).collect();
+        let ends: Vec<_> = scene.every_end().into_iter().chain(scene.every_end()).collect();
         let closers = ends.iter().map(|end| scene.close_patiently(&attempt, end.clone()));
         let answers = futures::future::join_all(closers).await;
         let winners: Vec<_> = ends.iter().zip(&answers).filter(|(_, answer)| **answer == Closed).collect();
@@ -80,7 +80,7 @@ pub async fn a_receipt_that_is_wrong_anywhere_closes_nothing(subject: &dyn Subje
         Receipt { id: ReceiptId::new(BatchId(ReceiptId::MAX_BATCH), 1), ..right },
     ];
     for receipt in wrong {
-        for end in every_end() {
+        for end in scene.every_end() {
             assert_eq!(scene.close_receipt(receipt, end.clone()).await, Stale, "{receipt:?} {end:?}");
         }
     }
@@ -113,7 +113,7 @@ pub async fn a_bad_closure_touches_no_other(subject: &dyn Subject) {
 /// C8: one call may end attempts of many batches, queues and workers, each in its own way.
 pub async fn one_call_may_end_attempts_of_many_batches_in_many_ways(subject: &dyn Subject) {
     let scene = Scene::open(subject, &["email", "video"]).await;
-    let ends = every_end();
+    let ends = scene.every_end();
     let mut attempts = Vec::new();
     for name in ["email", "video"].into_iter().cycle().take(ends.len()) {
         scene.enqueue_each(name, &["x"]).await;

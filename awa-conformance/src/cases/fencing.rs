@@ -6,13 +6,13 @@ use awa_core::store::{AttemptNote, NoteAnswer};
 use awa_core::{AttemptEnd, CallbackToken, ClaimedJob, ClosureAnswer, JobState};
 
 use crate::Subject;
-use crate::scene::{OTHER, Scene, done, every_end, job, json, retry_after};
+use crate::scene::{OTHER, Scene, done, job, json, retry_after};
 
 impl Scene<'_> {
     /// Presents an ended attempt in every way; nothing may change.
     async fn expect_powerless(&self, attempt: &ClaimedJob) {
         let before = self.view(attempt.receipt.job).await;
-        for end in every_end() {
+        for end in scene.every_end() {
             assert_eq!(self.close_one(attempt, end.clone()).await, ClosureAnswer::Stale, "{end:?}");
         }
         let progress = Some(json("\"late\""));

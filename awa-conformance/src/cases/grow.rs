@@ -8,7 +8,7 @@ use awa_core::{AttemptEnd, ClaimedJob, ClosureAnswer, JobState};
 
 use crate::Subject;
 use crate::rings::NO_HISTORY;
-use crate::scene::{ME, OTHER, Scene, every_end, ids, job, labels};
+use crate::scene::{ME, OTHER, Scene, ids, job, labels};
 
 /// The slots that a case adds.
 const MORE: u8 = 2;
@@ -71,7 +71,7 @@ pub async fn attempts_in_an_added_slot_are_like_any_other(subject: &dyn Subject)
         before.push(scene.claim_one("email").await);
         scene.rotate(RingKind::Claim).await;
     }
-    let ends = every_end();
+    let ends = scene.every_end();
     let mut after: Vec<ClaimedJob> = Vec::new();
     scene
         .grow_and_turn(RingKind::Claim, async || {

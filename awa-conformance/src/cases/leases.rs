@@ -12,7 +12,7 @@ use awa_core::{AttemptEnd, ClaimedJob, ClosureAnswer, JobState, ReceiptId};
 use super::close::state_after;
 use crate::Subject;
 use crate::rings::NO_HISTORY;
-use crate::scene::{ME, OTHER, RESCUER, Scene, done, every_end, job, retry_after};
+use crate::scene::{ME, OTHER, RESCUER, Scene, done, job, retry_after};
 
 impl Scene<'_> {
     /// An attempt at a new job that was handed back and claimed again.
@@ -44,7 +44,7 @@ impl Scene<'_> {
 /// (bug class 30).
 pub async fn an_attempt_without_a_slot_ends_in_every_way(subject: &dyn Subject) {
     let scene = Scene::open(subject, &["email"]).await;
-    for end in every_end() {
+    for end in scene.every_end() {
         let attempt = scene.claimed_again("email", "a").await;
         let id = attempt.receipt.job;
         scene.expect(&[(id, JobState::Running)]).await;
@@ -60,7 +60,7 @@ pub async fn an_attempt_without_a_slot_ends_in_every_way(subject: &dyn Subject) 
 /// while all else is reclaimed, and it ends in every way, once (bug classes 24, 30).
 pub async fn an_attempt_that_is_moved_keeps_its_receipt(subject: &dyn Subject) {
     let scene = Scene::open(subject, &["email"]).await;
-    for end in every_end() {
+    for end in scene.every_end() {
         let id = scene.enqueue_each("email", &["a"]).await[0];
         let attempt = scene.claim_one("email").await;
         let before = scene.view(id).await;
@@ -88,7 +88,7 @@ pub async fn a_receipt_of_a_lease_that_is_wrong_anywhere_closes_nothing(subject:
         awa_core::attempt::Receipt { claim_slot: Slot(0), ..good },
     ];
     for receipt in wrong {
-        for end in every_end() {
+        for end in scene.every_end() {
             assert_eq!(scene.close_receipt(receipt, end).await, ClosureAnswer::Stale, "{receipt:?}");
         }
     }

@@ -11,7 +11,7 @@ use awa_core::{
 };
 
 use crate::Subject;
-use crate::scene::{Scene, done, ids, job, labels, queue, reachable_states};
+use crate::scene::{Scene, done, ids, job, labels, queue};
 
 impl Scene<'_> {
     async fn move_jobs(&self, jobs: &[JobId], to: &MoveTo) -> Vec<Acted> {
@@ -73,7 +73,7 @@ pub async fn a_job_may_be_moved_back(subject: &dyn Subject) {
 /// Moving works on ready and deferred jobs, is refused with the state in every other, and changes nothing then (bug class 95).
 pub async fn move_in_every_state(subject: &dyn Subject) {
     let scene = Scene::open(subject, &["elsewhere"]).await;
-    for state in reachable_states() {
+    for state in scene.reachable_states() {
         let id = scene.job_in(state).await;
         let before = scene.view(id).await;
         let answer = scene.move_jobs(&[id], &into("elsewhere").and_priority(Priority::BULK)).await;

@@ -7,7 +7,7 @@ use awa_core::store::{Acted, JobFilter, Refusal};
 use awa_core::{AttemptEnd, JobId, JobKind, JobState, NewJob};
 
 use crate::Subject;
-use crate::scene::{Scene, done, ids, job, json, labels, queue, reachable_states, retry_after};
+use crate::scene::{Scene, done, ids, job, json, labels, queue, retry_after};
 
 /// What an operation answers for a job in each state: `accepts` it, or refuses it by the name of the state.
 fn answer(state: JobState, accepts: &[JobState]) -> Acted {
@@ -19,7 +19,7 @@ pub async fn all_views_agree_at_every_step(subject: &dyn Subject) {
     let scene = Scene::open(subject, &["email"]).await;
     let mut expected = Vec::new();
     assert!(scene.agree().await.is_empty());
-    for state in reachable_states() {
+    for state in scene.reachable_states() {
         for _ in 0..2 {
             expected.push((scene.job_in(state).await, state));
         }
@@ -57,7 +57,7 @@ pub async fn an_older_attempt_never_shadows_a_newer_state(subject: &dyn Subject)
 /// the reason (bug class 95).
 pub async fn cancel_in_every_state(subject: &dyn Subject) {
     let scene = Scene::open(subject, &["email"]).await;
-    for state in reachable_states() {
+    for state in scene.reachable_states() {
         let id = scene.job_in(state).await;
         let before = scene.view(id).await;
         let expected = answer(state, &[JobState::Ready, JobState::Running, JobState::Deferred, JobState::Waiting]);
@@ -79,7 +79,7 @@ pub async fn cancel_in_every_state(subject: &dyn Subject) {
 /// Retrying works on dead, failed and deferred jobs and is refused with the state in every other (bug class 95).
 pub async fn retry_in_every_state(subject: &dyn Subject) {
     let scene = Scene::open(subject, &["email"]).await;
-    for state in reachable_states() {
+    for state in scene.reachable_states() {
         let id = scene.job_in(state).await;
         let before = scene.view(id).await;
         let expected = answer(state, &[JobState::Deferred, JobState::Dead, JobState::Failed]);
@@ -100,7 +100,7 @@ pub async fn retry_in_every_state(subject: &dyn Subject) {
 pub async fn delete_in_every_state(subject: &dyn Subject) {
     let scene = Scene::open(subject, &["email"]).await;
     let ended = [JobState::Completed, JobState::Failed, JobState::Cancelled, JobState::Dead];
-    for state in reachable_states() {
+    for state in scene.reachable_states() {
         let id = scene.job_in(state).await;
         let before = scene.view(id).await;
         let expected = answer(state, &ended);

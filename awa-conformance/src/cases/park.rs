@@ -12,7 +12,7 @@ use awa_core::{AttemptEnd, CallbackAnswer, CallbackToken, ClaimedJob, ClosureAns
 
 use crate::Subject;
 use crate::rings::NO_HISTORY;
-use crate::scene::{ME, OTHER, Scene, done, every_end, job, json, labels, retry_after};
+use crate::scene::{ME, OTHER, Scene, done, job, json, labels, retry_after};
 
 use CallbackAnswer::{AlreadyUsed, AttemptOver, Expired, Kept, Resumed, Unknown};
 
@@ -188,7 +188,7 @@ pub async fn an_unknown_token_resumes_nothing(subject: &dyn Subject) {
 /// a later attempt is not resumed by it (bug class 98).
 pub async fn a_token_ends_with_its_attempt(subject: &dyn Subject) {
     let scene = Scene::open(subject, &["email"]).await;
-    let ends = every_end().into_iter().filter(|end| !matches!(end, AttemptEnd::Park { .. })).map(Some);
+    let ends = scene.every_end().into_iter().filter(|end| !matches!(end, AttemptEnd::Park { .. })).map(Some);
     for (number, end) in ends.chain([None]).enumerate() {
         let attempt = scene.new_attempt("email").await;
         let token = scene.register(&attempt, number as u128 + 1).await;
@@ -228,7 +228,7 @@ pub async fn a_parked_attempt_is_not_held_by_its_worker(subject: &dyn Subject) {
     let attempt = scene.claim_like(&request).await.remove(0);
     let token = scene.register(&attempt, 1).await;
     assert_eq!(scene.close_one(&attempt, PARK).await, ClosureAnswer::Closed);
-    for end in every_end() {
+    for end in scene.every_end() {
         assert_eq!(scene.close_one(&attempt, end.clone()).await, ClosureAnswer::Stale, "{end:?}");
     }
     assert_eq!(scene.checkpoint(&attempt, "1").await, NoteAnswer::Stale);

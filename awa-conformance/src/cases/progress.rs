@@ -9,7 +9,7 @@ use awa_core::{AttemptEnd, ClaimedJob, ClosureAnswer, JobState, JsonText};
 
 use super::close::state_after;
 use crate::Subject;
-use crate::scene::{ME, OTHER, RESCUER, STALENESS, Scene, done, every_end, job, json, retry_after};
+use crate::scene::{ME, OTHER, RESCUER, STALENESS, Scene, done, job, json, retry_after};
 
 /// A note was stored, for an attempt without a token.
 const NOTED: NoteAnswer = NoteAnswer::Noted { callback: None };
@@ -154,7 +154,7 @@ pub async fn notes_are_answered_one_by_one(subject: &dyn Subject) {
 /// C3, C4, C11: an attempt that has noted something ends in every way like any other, once, and keeps no slot.
 pub async fn an_attempt_that_has_noted_something_ends_in_every_way(subject: &dyn Subject) {
     let scene = Scene::open(subject, &["email"]).await;
-    for end in every_end() {
+    for end in scene.every_end() {
         let attempt = scene.new_attempt("email").await;
         let id = attempt.receipt.job;
         let before = scene.view(id).await;

@@ -10,7 +10,7 @@ use awa_core::{AttemptEnd, ClosureAnswer, JobState, RunAt};
 
 use crate::Subject;
 use crate::rings::{NO_HISTORY, QUARTER_HOUR};
-use crate::scene::{ME, RESCUER, Scene, done, every_end, job, labels, queue};
+use crate::scene::{ME, RESCUER, Scene, done, job, labels, queue};
 
 /// C11: a job that runs through many turns of the rings keeps its claim and its row (bug class 24).
 pub async fn an_open_attempt_outlives_the_rings(subject: &dyn Subject) {
@@ -76,7 +76,7 @@ pub async fn a_rolled_back_transaction_keeps_no_slot(subject: &dyn Subject) {
 /// C11: every way to end an attempt leaves its slots reclaimable (bug class 30).
 pub async fn every_end_of_an_attempt_leaves_its_slots_reclaimable(subject: &dyn Subject) {
     let scene = Scene::open(subject, &["email"]).await;
-    for end in every_end() {
+    for end in scene.every_end() {
         scene.enqueue_each("email", &["x"]).await;
         let attempt = scene.claim_one("email").await;
         assert_eq!(scene.close_one(&attempt, end.clone()).await, ClosureAnswer::Closed);
@@ -264,7 +264,7 @@ pub async fn a_receipt_from_a_reclaimed_slot_is_stale(subject: &dyn Subject) {
     let old = scene.claim_one("email").await;
     scene.complete(std::slice::from_ref(&old)).await;
     scene.wrap_twice(&NO_HISTORY).await;
-    for end in every_end() {
+    for end in scene.every_end() {
         assert_eq!(scene.close_one(&old, end).await, ClosureAnswer::Stale);
     }
     assert_eq!(scene.state(old.receipt.job).await, None);

@@ -11,7 +11,7 @@ use awa_core::unique::{KeyStates, OnConflict, Unique, UniqueBy};
 use awa_core::{AttemptEnd, ClosureAnswer, Enqueued, JobId, JobState, NewJob, RunAt, StoreError};
 use futures::future::join_all;
 
-use crate::scene::{Scene, done, every_end, job, json, labels, retry_after};
+use crate::scene::{Scene, done, job, json, labels, retry_after};
 use crate::{Subject, SubjectTransaction};
 
 const MINUTE: Duration = Duration::from_mins(1);
@@ -147,7 +147,7 @@ pub async fn a_conflict_can_be_a_refusal(subject: &dyn Subject) {
 /// C14: a job gives its key back when it ends, however it ends, and keeps it as long as it goes on (bug class 56).
 pub async fn every_end_of_an_attempt_settles_the_key(subject: &dyn Subject) {
     let scene = Scene::open(subject, &["email"]).await;
-    for (number, end) in every_end().into_iter().enumerate() {
+    for (number, end) in scene.every_end().into_iter().enumerate() {
         let key = format!("k{number}");
         let id = scene.enqueue(&[unique(&key, "first")]).await[0];
         let attempt = scene.claim_one("email").await;

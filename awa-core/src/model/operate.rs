@@ -200,7 +200,7 @@ impl Model {
             Place::Done(slot) | Place::Completed(slot) | Place::Cancelled(slot, _) => {
                 self.queue_ring.content_mut(slot).hidden.insert(job);
             }
-            Place::Ready(_) | Place::Carried(..) | Place::Running(_) | Place::Deferred => {
+            Place::Ready(_) | Place::Carried(..) | Place::Running(_) | Place::Waiting(_) | Place::Deferred => {
                 return Acted::Refused(Refusal::WrongState(from));
             }
         }

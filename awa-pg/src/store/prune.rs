@@ -77,7 +77,7 @@ impl PgStore {
         stored: &StoredRing,
         retention: &RetentionPolicy,
         look: Look,
-    ) -> Result<Vec<(SlotFacts, PruneDecision)>, StoreError> {
+    ) -> Result<Vec<Planned>, StoreError> {
         match ring {
             RingKind::Queue => self.plan_queue(session, sql, stored, retention, look).await,
             RingKind::Claim | RingKind::Lease => plan_sealed(session, sql, ring, stored).await,

@@ -7,6 +7,7 @@
 
 mod consumer;
 mod job;
+mod missing;
 mod maintainer;
 mod operator;
 mod producer;

@@ -156,6 +156,7 @@ fn rescue_one(
         run_lease: job.view.run_lease,
         exhausted: disposition == Disposition::Exhausted,
         deadline: cause == Cause::DeadlineOver,
+        callback_timed_out: false,
     };
     let error = ErrorText::new(match cause {
         Cause::Gone => "the worker gave no sign of life for the staleness time; rescued",

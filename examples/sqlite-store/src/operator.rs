@@ -1,12 +1,16 @@
 use async_trait::async_trait;
 use awa_core::attempt::ErrorText;
-use awa_core::store::{Acted, CensusCount, JobFilter, JobView, Operator, QueueView, Refusal};
+use awa_core::ring::RingKind;
+use awa_core::store::{
+    Acted, CensusCount, Grown, JobFilter, JobView, MoveTo, Operator, PurgeScope, Purged, QueueView, Refusal,
+};
 use awa_core::unique::KeyStates;
-use awa_core::{JobId, JobKind, JobState, QueueName, StoreError, Timestamp};
+use awa_core::{JobId, JobKind, JobState, QueueName, QueueSettings, StoreError, Timestamp};
 use rusqlite::{Transaction, params};
 
 use crate::SqliteStore;
 use crate::job::{Job, job_by_id, jobs_where};
+use crate::missing::missing;
 
 #[async_trait]
 impl Operator for SqliteStore {
@@ -35,6 +39,7 @@ impl Operator for SqliteStore {
                            count(j.id) FILTER (WHERE j.state = 'ready'),
                            count(j.id) FILTER (WHERE j.state = 'running'),
                            count(j.id) FILTER (WHERE j.state = 'deferred'),
+                           count(j.id) FILTER (WHERE j.state = 'waiting'),
                            count(j.id) FILTER (WHERE j.state IN ('completed', 'failed', 'cancelled')),
                            count(j.id) FILTER (WHERE j.state = 'dead')
                        FROM (SELECT queue FROM queues UNION SELECT queue FROM jobs) AS q
@@ -48,8 +53,9 @@ impl Operator for SqliteStore {
                     ready: count(row, 2)?,
                     running: count(row, 3)?,
                     deferred: count(row, 4)?,
-                    finished: count(row, 5)?,
-                    dead: count(row, 6)?,
+                    waiting: count(row, 5)?,
+                    finished: count(row, 6)?,
+                    dead: count(row, 7)?,
                 })
             };
             transaction.prepare_cached(sql)?.query_map([], read)?.collect()
@@ -89,6 +95,37 @@ impl Operator for SqliteStore {
                 "INSERT INTO queues (queue, paused) VALUES (?1, ?2) ON CONFLICT (queue) DO UPDATE SET paused = ?2";
             transaction.execute(sql, params![queue.as_str(), paused]).map(drop)
         })
+    }
+
+    async fn configure_queue(&self, _: &QueueName, _: &QueueSettings) -> Result<(), StoreError> {
+        Err(missing("configure_queue"))
+    }
+
+    async fn queue_settings(&self, _: &QueueName) -> Result<QueueSettings, StoreError> {
+        Ok(QueueSettings::default())
+    }
+
+    async fn move_jobs(&self, _: &[JobId], _: &MoveTo) -> Result<Vec<Acted>, StoreError> {
+        Err(missing("move_jobs"))
+    }
+
+    async fn purge_queue(&self, _: &QueueName, _: PurgeScope) -> Result<Purged, StoreError> {
+        Err(missing("purge_queue"))
+    }
+
+    async fn delete(&self, jobs: &[JobId]) -> Result<Vec<Acted>, StoreError> {
+        self.step("delete", |transaction, _| {
+            each(transaction, jobs, |job| {
+                if !job.view.state.is_terminal() {
+                    return Ok(Err(Refusal::WrongState(job.view.state)));
+                }
+                transaction.execute("DELETE FROM jobs WHERE id = ?1", [job.view.id.get()]).map(|_| Ok(()))
+            })
+        })
+    }
+
+    async fn grow_ring(&self, _: RingKind, _: u8) -> Result<Grown, StoreError> {
+        Err(missing("grow_ring"))
     }
 }
 
