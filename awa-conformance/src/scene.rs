@@ -323,12 +323,16 @@ impl<'s> Scene<'s> {
         self.enqueued.lock().expect("no case panics with it held").clone()
     }
 
+    /// Whether the subject has this.
+    pub(crate) fn has(&self, capability: Capability) -> bool {
+        self.subject.capabilities().has.contains(&capability)
+    }
+
     /// The states that the operations of the traits can bring a job into, as far as the subject has them.
     pub(crate) fn reachable_states(&self) -> Vec<JobState> {
-        let has = self.subject.capabilities().has;
         let reachable = |state: &JobState| match state {
-            JobState::Waiting => has.contains(&Capability::Notes),
-            JobState::Failed => has.contains(&Capability::Queues),
+            JobState::Waiting => self.has(Capability::Notes),
+            JobState::Failed => self.has(Capability::Queues),
             _ => true,
         };
         JobState::ALL.into_iter().filter(reachable).collect()
@@ -348,7 +352,7 @@ impl<'s> Scene<'s> {
             AttemptEnd::Park { timeout: minute },
             AttemptEnd::Release { delay: Duration::ZERO },
         ];
-        if !self.subject.capabilities().has.contains(&Capability::Notes) {
+        if !self.has(Capability::Notes) {
             ends.retain(|end| !matches!(end, AttemptEnd::Park { .. }));
         }
         ends
@@ -385,7 +389,6 @@ pub(crate) fn ids(jobs: &[ClaimedJob]) -> Vec<JobId> {
 pub(crate) fn retry_after(delay: Duration) -> AttemptEnd {
     AttemptEnd::Retry { delay, error: ErrorText::new("boom") }
 }
-
 
 /// The answer of an operation that was carried out on a job in the state `from`.
 pub(crate) fn done(from: JobState) -> Acted {

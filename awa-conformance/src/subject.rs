@@ -32,8 +32,7 @@ pub enum Capability {
 
 impl Capability {
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::Clock, Self::Transactions, Self::Wakeups, Self::Rings, Self::Notes, Self::Queues];
+    pub const ALL: [Self; 6] = [Self::Clock, Self::Transactions, Self::Wakeups, Self::Rings, Self::Notes, Self::Queues];
 }
 
 impl fmt::Display for Capability {

@@ -57,6 +57,8 @@ impl Desk {
 
 impl fmt::Debug for Desk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Desk").field("store", &self.store.as_ref().map(|store| store.describe())).finish_non_exhaustive()
+        f.debug_struct("Desk")
+            .field("store", &self.store.as_ref().map(|store| store.describe()))
+            .finish_non_exhaustive()
     }
 }

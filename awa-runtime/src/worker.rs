@@ -95,7 +95,8 @@ impl Worker {
     #[cfg(any(test, feature = "testing"))]
     pub fn inline(self) -> crate::testing::InlineWorker {
         let outbox = Arc::new(Outbox::new(Limits::of(&self.settings)));
-        let executor = Executor::new(Arc::clone(&self.store), self.handlers, self.state, &self.settings, outbox, self.counters);
+        let executor =
+            Executor::new(Arc::clone(&self.store), self.handlers, self.state, &self.settings, outbox, self.counters);
         crate::testing::InlineWorker { store: self.store, instance: self.instance, queues: self.queues, executor }
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use awa_core::store::{PurgeScope, Purged, QueueView};
-use awa_core::{QueueName, QueueSettings, ShardCount, StoreError};
+use awa_core::{QueueName, QueueSettings, ShardCount, Store, StoreError};
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 use tokio::time::sleep;
@@ -142,7 +142,7 @@ pub(super) async fn run(connection: &ConnectionArgs, args: &QueuesArgs, format: 
         Some(QueuesCommand::Resume { name }) => (name, false),
         Some(QueuesCommand::Purge { name, deferred }) => {
             let scope = if *deferred { PurgeScope::ReadyAndDeferred } else { PurgeScope::Ready };
-            let purged = purge(&store, name, scope).await?;
+            let purged = purge(&*store, name, scope).await?;
             format.answer(&Emptied { queue: name, purged }, Emptied::describe)?;
             if purged.contended {
                 return Err(Failure::new(format!("somebody else is changing jobs of queue {name}; purge it again")));
@@ -150,7 +150,7 @@ pub(super) async fn run(connection: &ConnectionArgs, args: &QueuesArgs, format: 
             return Ok(());
         }
         Some(QueuesCommand::Set { name, shards, dead_letter }) => {
-            let settings = set(&store, name, *shards, *dead_letter).await?;
+            let settings = set(&*store, name, *shards, *dead_letter).await?;
             return format.answer(&Settings { queue: name, settings }, Settings::describe);
         }
     };
@@ -160,7 +160,7 @@ pub(super) async fn run(connection: &ConnectionArgs, args: &QueuesArgs, format: 
 }
 
 /// Removes what waits, asking again for what somebody else is changing at this moment.
-async fn purge(store: &impl Operator, queue: &QueueName, scope: PurgeScope) -> Result<Purged, StoreError> {
+async fn purge(store: &dyn Store, queue: &QueueName, scope: PurgeScope) -> Result<Purged, StoreError> {
     const ROUNDS: usize = 5;
     const PAUSE: Duration = Duration::from_millis(100);
     let mut purged = store.purge_queue(queue, scope).await?;
@@ -177,7 +177,7 @@ async fn purge(store: &impl Operator, queue: &QueueName, scope: PurgeScope) -> R
 
 /// Changes what is given of the settings of a queue, and answers with all of them.
 async fn set(
-    store: &impl Operator,
+    store: &dyn Store,
     queue: &QueueName,
     shards: Option<ShardCount>,
     dead_letter: Option<Switch>,

@@ -5,21 +5,23 @@ use std::time::Duration;
 use awa_core::store::{AttemptNote, NoteAnswer};
 use awa_core::{AttemptEnd, CallbackToken, ClaimedJob, ClosureAnswer, JobState};
 
-use crate::Subject;
 use crate::scene::{OTHER, Scene, done, job, json, retry_after};
+use crate::{Capability, Subject};
 
 impl Scene<'_> {
     /// Presents an ended attempt in every way; nothing may change.
     async fn expect_powerless(&self, attempt: &ClaimedJob) {
         let before = self.view(attempt.receipt.job).await;
-        for end in scene.every_end() {
+        for end in self.every_end() {
             assert_eq!(self.close_one(attempt, end.clone()).await, ClosureAnswer::Stale, "{end:?}");
         }
-        let progress = Some(json("\"late\""));
-        let note =
-            AttemptNote { progress, callback: Some(CallbackToken(7)), ..AttemptNote::heartbeat(attempt.receipt) };
-        assert_eq!(self.store().note(&[note]).await.expect("note"), [NoteAnswer::Stale]);
-        assert_eq!(self.store().recall(&[attempt.receipt]).await.expect("recall"), [None]);
+        if self.has(Capability::Notes) {
+            let progress = Some(json("\"late\""));
+            let note =
+                AttemptNote { progress, callback: Some(CallbackToken(7)), ..AttemptNote::heartbeat(attempt.receipt) };
+            assert_eq!(self.store().note(&[note]).await.expect("note"), [NoteAnswer::Stale]);
+            assert_eq!(self.store().recall(&[attempt.receipt]).await.expect("recall"), [None]);
+        }
         assert_eq!(self.store().are_open(&[attempt.receipt]).await.expect("are_open"), [false]);
         assert_eq!(self.view(attempt.receipt.job).await, before);
         self.agree().await;

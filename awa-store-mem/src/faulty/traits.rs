@@ -7,14 +7,14 @@ use awa_core::attempt::{ErrorText, Receipt};
 use awa_core::retry::RetryPolicy;
 use awa_core::ring::{RingKind, RotationPolicy};
 use awa_core::store::{
-    Acted, AttemptNote, Attempts, Callback, CensusCount, ClaimRequest, Claimed, Consumer, Drained, Grown, JobFilter, JobView,
-    Maintainer, Memory, MoveTo, NoteAnswer, Operator, Producer, Promoted, PruneReport, PurgeScope, Purged, QueueView,
-    RescueRequest, Rescued, RetentionPolicy, Rotated, SleepTicket, Task, Unpinned, Wakeups,
+    Acted, AttemptNote, Attempts, Callback, CensusCount, ClaimRequest, Claimed, Consumer, Drained, Grown, JobFilter,
+    JobView, Maintainer, Memory, MoveTo, NoteAnswer, Operator, Producer, Promoted, PruneReport, PurgeScope, Purged,
+    QueueView, RescueRequest, Rescued, RetentionPolicy, Rotated, SleepTicket, Task, Unpinned, Wakeups,
 };
 use awa_core::unpin::UnpinPolicy;
 use awa_core::{
-    CallbackAnswer, Closure, ClosureAnswer, Enqueued, InstanceId, JobId, NewJob, QueueName, QueueSettings, Store, StoreError,
-    StoreErrorKind,
+    CallbackAnswer, Closure, ClosureAnswer, Enqueued, InstanceId, JobId, NewJob, QueueName, QueueSettings, Store,
+    StoreError, StoreErrorKind,
 };
 
 use super::{FaultyStore, Operation};

@@ -7,8 +7,8 @@
 
 mod consumer;
 mod job;
-mod missing;
 mod maintainer;
+mod missing;
 mod operator;
 mod producer;
 
