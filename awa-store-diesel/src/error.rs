@@ -14,7 +14,7 @@ pub(crate) fn reported(error: Error) -> PgError {
         Error::DatabaseError(DatabaseErrorKind::UnableToSendCommand | DatabaseErrorKind::ClosedConnection, said) => {
             PgError::connection_lost(said.message())
         }
-        Error::DatabaseError(kind, said) => match code(kind) {
+        Error::DatabaseError(kind, said) => match code(*kind) {
             Some(code) => PgError::from_server(code, said.message()),
             None => PgError::from_server_words(said.message(), said.constraint_name()),
         }
@@ -26,7 +26,7 @@ pub(crate) fn reported(error: Error) -> PgError {
 }
 
 /// What diesel tells apart, under the name that the server gives it.
-fn code(kind: &DatabaseErrorKind) -> Option<&'static str> {
+fn code(kind: DatabaseErrorKind) -> Option<&'static str> {
     match kind {
         DatabaseErrorKind::SerializationFailure => Some("40001"),
         DatabaseErrorKind::ReadOnlyTransaction => Some("25006"),

@@ -16,7 +16,7 @@ struct Fresh {
     _folder: TempDir,
 }
 
-async fn fresh() -> Fresh {
+fn fresh() -> Fresh {
     let folder = tempfile::tempdir().expect("there is room for a file");
     let clock = Arc::new(AtomicI64::new(1_790_000_000_000_000));
     let now = Arc::clone(&clock);
@@ -44,4 +44,4 @@ impl Subject for Fresh {
     }
 }
 
-awa_conformance::suite!(tokio::test, fresh());
+awa_conformance::suite!(tokio::test, std::future::ready(fresh()));
