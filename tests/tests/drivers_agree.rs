@@ -239,7 +239,8 @@ impl World {
         while jobs.len() > 3 {
             jobs.remove(self.fate.below(jobs.len() as u64) as usize);
         }
-        match self.fate.below(4) {
+        match self.fate.below(5) {
+            4 => self.tell("deleted", store.delete(&jobs).await.expect("delete")),
             0 => self.tell("cancelled", store.cancel(&jobs, &ErrorText::new("no longer")).await.expect("cancel")),
             1 => {
                 for acted in store.retry(&jobs).await.expect("retry") {
