@@ -137,6 +137,35 @@ async fn settings_out_of_their_range_are_refused_in_sql() {
     assert_eq!(stage.store().queue_settings(&stage.queue).await.unwrap(), QueueSettings::default());
 }
 
+/// A retry and a delete of one failed job, stepped by hand: whoever comes second is told to ask again, and the key is held
+/// only by a job that exists.
+#[tokio::test]
+async fn a_failed_job_is_retried_or_deleted() {
+    let stage = configured(&QueueSettings::default().with_dead_letter(false)).await;
+    for (first, place, held) in [("retry_jobs", Some("ready"), 1), ("delete_jobs", None, 0)] {
+        let job = stage.job("{}");
+        let key = UniqueBy::text(first).key_of(&job).unwrap();
+        let id = stage.store().enqueue(&[job.with_unique(Unique::new(key))]).await.unwrap()[0].id();
+        let attempts = stage.claim(1).await;
+        stage.end(&attempts, AttemptEnd::Fail { error: ErrorText::new("boom") }).await;
+        let mut user = stage.connect().await;
+        run(&mut user, "BEGIN").await;
+        let act = format!("SELECT answer FROM awa.{first}('{{{id}}}')");
+        assert_eq!(texts(&mut user, &act).await, [Some("failed".to_owned())]);
+        let contended = [Acted::Refused(Refusal::Contended)];
+        if first == "retry_jobs" {
+            assert_eq!(stage.store().delete(&[id]).await.unwrap(), contended);
+        } else {
+            assert_eq!(stage.store().retry(&[id]).await.unwrap(), contended);
+        }
+        run(&mut user, "COMMIT").await;
+        assert_eq!(stage.places().await.get(&id).map(|places| places[0].as_str()), place, "{first}");
+        assert_eq!(stage.number("SELECT count(*) FROM awa.unique_claims").await, held, "{first}");
+        stage.complete(&stage.claim(1).await).await;
+        assert_eq!(stage.number("SELECT count(*) FROM awa.unique_claims").await, 0, "{first}");
+    }
+}
+
 /// Two retries of one failed job, stepped by hand: the second finds it held, or gone, and its key is taken once.
 #[tokio::test]
 async fn of_two_retries_of_a_failed_job_one_is_carried_out() {

@@ -128,6 +128,34 @@ async fn what_a_moved_job_leaves_behind_is_reclaimed() {
     assert_eq!(claim_from(&stage, "elsewhere").await, jobs);
 }
 
+/// C2: the row that a moved job left behind may outlive all that became of it elsewhere. Nothing comes back then.
+#[tokio::test]
+async fn what_a_moved_job_left_behind_does_not_come_back() {
+    let stage = Stage::new().await;
+    let jobs = stage.enqueue(2).await;
+    let keeps_the_slot = stage.claim(1).await;
+    stage.rotate(RingKind::Queue).await;
+    let answers = stage.store().move_jobs(&jobs[1..], &elsewhere()).await.unwrap();
+    assert_eq!(answers, [Acted::Done { from: JobState::Ready }]);
+    let mut request = stage.request(1);
+    request.queue = QueueName::new("elsewhere").unwrap();
+    let moved = stage.store().claim(&request).await.unwrap().jobs;
+    stage.complete(&moved).await;
+    stage.rotate(RingKind::Queue).await;
+    stage.rotate(RingKind::Claim).await;
+    assert_eq!(stage.drain().await.slots.len(), 2);
+    stage.prune(RingKind::Claim).await;
+    let reports = stage.prune(RingKind::Queue).await;
+    assert_eq!(reports.iter().filter(|report| report.kept.is_none()).count(), 1, "{reports:?}");
+    assert_eq!(stage.number("SELECT count(*) FROM awa.ready_tombstones").await, 1, "the older slot is still there");
+    assert_eq!(stage.store().get(jobs[1]).await.unwrap(), None);
+    let not_found = [Acted::Refused(Refusal::NotFound)];
+    assert_eq!(stage.store().cancel(&jobs[1..], &ErrorText::new("no")).await.unwrap(), not_found);
+    assert_eq!(stage.store().move_jobs(&jobs[1..], &elsewhere()).await.unwrap(), not_found);
+    assert_eq!(stage.number("SELECT count(*) FROM awa.jobs").await, 1);
+    stage.complete(&keeps_the_slot).await;
+}
+
 /// Like a claim, a move must be alone, and what other languages ask for by mistake is refused.
 #[tokio::test]
 async fn a_move_must_be_alone_and_make_sense() {

@@ -28,8 +28,8 @@ BEGIN
                 /*schema*/awa.settle_buried(v_request.job_id),
                 /*schema*/awa.cancel_in_ring(v_request.job_id, v_request.reason, v_now));
             IF v_answer IS NULL THEN
-                SELECT 'contended' INTO v_answer FROM /*schema*/awa.jobs AS j
-                WHERE j.job_id = v_request.job_id AND j.state IN ('ready', 'running', 'deferred', 'waiting');
+                SELECT 'contended' INTO v_answer FROM /*schema*/awa.find_job(v_request.job_id) AS j
+                WHERE j.state IN ('ready', 'running', 'deferred', 'waiting');
             END IF;
         EXCEPTION WHEN lock_not_available THEN
             v_answer := 'contended';

@@ -3,7 +3,7 @@
 -- Parameters: id.
 -- Returns: one row with the columns of the view jobs, or none.
 -- Locks: ACCESS SHARE on the tables read.
--- Caller: get, cancel_jobs, retry_jobs, delete_jobs.
+-- Caller: get, cancel_jobs, retry_jobs, delete_jobs, move_jobs, glimpse_state, deliver_cancels.
 -- depends on: open_claims
 CREATE OR REPLACE FUNCTION /*schema*/awa.find_job(p_job bigint)
 RETURNS TABLE (
@@ -20,6 +20,7 @@ DECLARE
     v_began timestamptz;
     v_ended timestamptz;
     v_text  text;
+    v_moved timestamptz;
 BEGIN
     RETURN QUERY
     SELECT d.job_id, 'deferred', d.queue, d.kind, d.priority, d.attempt, d.max_attempts, d.run_lease, d.args, d.metadata,
@@ -56,11 +57,14 @@ BEGIN
     SELECT p.seq, p.batch_id, p.member INTO v_pass
     FROM /*schema*/awa.passing(v_row.ready_slot, v_row.lane_id, v_row.xid, p_job) AS p;
     IF v_pass.member IS NULL THEN
-        SELECT t.cancelled_at, t.reason INTO v_ended, v_text
+        SELECT t.cancelled_at, t.reason, t.moved_at INTO v_ended, v_text, v_moved
         FROM /*schema*/awa.ready_tombstones AS t
         WHERE t.ready_slot = v_row.ready_slot AND t.lane_id = v_row.lane_id AND t.job_id = p_job
           AND t.run_lease = v_row.run_lease;
-        IF FOUND THEN
+        IF v_moved IS NOT NULL THEN
+            -- It went to another lane, and what it began there was reclaimed before this row.
+            RETURN;
+        ELSIF v_ended IS NOT NULL THEN
             v_state := 'cancelled';
         ELSIF v_pass.seq IS NOT NULL THEN
             RETURN;

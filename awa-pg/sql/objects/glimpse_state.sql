@@ -11,7 +11,7 @@ DECLARE
     v_state text;
 BEGIN
     BEGIN
-        SELECT j.state INTO v_state FROM /*schema*/awa.jobs AS j WHERE j.job_id = p_job;
+        SELECT j.state INTO v_state FROM /*schema*/awa.find_job(p_job) AS j;
         RAISE EXCEPTION 'looked' USING ERRCODE = 'AW000', CONSTRAINT = 'AW000';
     EXCEPTION WHEN SQLSTATE 'AW000' THEN
         RETURN v_state;

@@ -1,7 +1,7 @@
 -- Purpose: hides one finished job from every view, by a tombstone beside its history.
 -- Parameters: id; state and run lease as find_job tells them; the present.
--- Returns: the state when it was hidden, 'contended' when its slot is being reclaimed, NULL when it is gone.
--- Locks: ROW EXCLUSIVE on one child of receipt_completion_tombstones, which keeps the slot from being reclaimed.
+-- Returns: the state when it was hidden, 'contended' when its slot is being reclaimed or it is being retried, NULL when it is gone.
+-- Locks: the advisory lock of a failed job, only tried, kept to the end of the transaction; ROW EXCLUSIVE on one child of receipt_completion_tombstones, which keeps the slot from being reclaimed.
 -- Caller: delete_jobs.
 CREATE OR REPLACE FUNCTION /*schema*/awa.hide_finished(p_job bigint, p_state text, p_lease bigint, p_now timestamptz)
 RETURNS text LANGUAGE plpgsql VOLATILE
@@ -9,6 +9,10 @@ SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $awa$
 DECLARE
     v_slot smallint;
 BEGIN
+    -- A retry takes the key of the job before it takes the job.
+    IF p_state = 'failed' AND NOT pg_try_advisory_xact_lock(/*schema*/awa.retry_key(p_job)) THEN
+        RETURN 'contended';
+    END IF;
     SELECT d.done_slot INTO v_slot FROM /*schema*/awa.done_entries AS d WHERE d.job_id = p_job AND d.run_lease = p_lease;
     IF NOT FOUND THEN
         SELECT n.ready_slot INTO v_slot FROM /*schema*/awa.newest_ready_row(p_job) AS n;

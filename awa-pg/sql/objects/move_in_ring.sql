@@ -7,15 +7,18 @@
 --   replaced the job; as append_again.
 -- Caller: move_jobs.
 CREATE OR REPLACE FUNCTION /*schema*/awa.move_in_ring(p_job bigint, p_queue text, p_priority smallint, p_now timestamptz)
-RETURNS text LANGUAGE plpgsql VOLATILE AS $awa$
+RETURNS text LANGUAGE plpgsql VOLATILE
+SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $awa$
 DECLARE
     v_row record;
     v_to  record;
 BEGIN
-    SELECT r.ready_slot, r.lane_id, r.xid, coalesce(r.run_lease, 0) AS run_lease, r.kind, r.args, r.max_attempts, r.metadata,
-           r.created_at, coalesce(r.attempt, 0::smallint) AS attempt, r.last_error
+    SELECT r.ready_slot, r.lane_id, r.xid, n.run_lease, r.kind, r.args, r.max_attempts, r.metadata, r.created_at,
+           coalesce(r.attempt, 0::smallint) AS attempt, r.last_error
     INTO v_row
-    FROM /*schema*/awa.ready_entries AS r WHERE r.job_id = p_job ORDER BY coalesce(r.run_lease, 0) DESC LIMIT 1;
+    FROM /*schema*/awa.newest_ready_row(p_job) AS n
+    JOIN /*schema*/awa.ready_entries AS r
+        ON r.ready_slot = n.ready_slot AND r.lane_id = n.lane_id AND r.xid = n.xid AND r.job_id = p_job;
     IF NOT FOUND THEN
         RETURN NULL;
     END IF;
@@ -23,9 +26,7 @@ BEGIN
         RETURN 'contended';
     END IF;
     -- Under the lane's lock nobody can move the cursor; the next statement sees where it stands.
-    PERFORM FROM /*schema*/awa.lane_frontiers AS f
-    WHERE f.ready_slot = v_row.ready_slot AND f.lane_id = v_row.lane_id
-      AND /*schema*/awa.is_passed(f.seen, f.part_xids, f.part_jobs, v_row.xid, p_job);
+    PERFORM FROM /*schema*/awa.passing(v_row.ready_slot, v_row.lane_id, v_row.xid, p_job) AS p WHERE p.seq IS NOT NULL;
     IF FOUND THEN
         RETURN NULL;
     END IF;

@@ -36,7 +36,7 @@ BEGIN
         END IF;
         IF answer IS NULL THEN
             SELECT CASE WHEN j.state IN ('ready', 'deferred') THEN 'contended' ELSE '!' || j.state END
-            INTO answer FROM /*schema*/awa.jobs AS j WHERE j.job_id = p_jobs[v_index];
+            INTO answer FROM /*schema*/awa.find_job(p_jobs[v_index]) AS j;
         END IF;
         RETURN NEXT;
     END LOOP;

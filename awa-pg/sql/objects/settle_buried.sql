@@ -5,13 +5,13 @@
 -- Locks: the advisory lock of its lane, only tried, kept to the end of the transaction; as release_unique_keys.
 -- Caller: deliver_cancels.
 CREATE OR REPLACE FUNCTION /*schema*/awa.settle_buried(p_job bigint) RETURNS text
-LANGUAGE plpgsql VOLATILE AS $awa$
+LANGUAGE plpgsql VOLATILE
+SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $awa$
 DECLARE
     v_row record;
 BEGIN
-    SELECT r.ready_slot, r.lane_id, coalesce(r.run_lease, 0) AS run_lease INTO v_row
-    FROM /*schema*/awa.ready_entries AS r WHERE r.job_id = p_job ORDER BY coalesce(r.run_lease, 0) DESC LIMIT 1;
-    IF NOT FOUND THEN
+    SELECT n.ready_slot, n.lane_id, n.xid, n.run_lease INTO v_row FROM /*schema*/awa.newest_ready_row(p_job) AS n;
+    IF v_row.lane_id IS NULL THEN
         RETURN NULL;
     END IF;
     IF NOT pg_try_advisory_xact_lock(/*schema*/awa.lane_key(v_row.lane_id)) THEN
@@ -23,13 +23,12 @@ BEGIN
     IF NOT FOUND THEN
         RETURN NULL;
     END IF;
-    PERFORM FROM /*schema*/awa.emitted_attempts AS e
-    WHERE e.ready_slot = v_row.ready_slot AND e.lane_id = v_row.lane_id AND e.job_id = p_job
-      AND e.row_lease = v_row.run_lease;
+    PERFORM FROM /*schema*/awa.passing(v_row.ready_slot, v_row.lane_id, v_row.xid, p_job) AS p WHERE p.member IS NOT NULL;
     IF FOUND THEN
         RETURN NULL;
     END IF;
     PERFORM /*schema*/awa.release_unique_keys(ARRAY[p_job], 64::smallint);
+    PERFORM /*schema*/awa.forget_notes(ARRAY[p_job]);
     RETURN 'ready';
 END
 $awa$;

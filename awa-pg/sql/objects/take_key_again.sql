@@ -3,10 +3,10 @@
 -- Returns: NULL when it has its key now, or has none; else the answer of retry_jobs: 'key:' and the id of the job that
 --   holds it, or 'contended' when an open transaction has taken it, or somebody is changing the job.
 -- Locks: its row of dlq_entries, or the advisory lock of a failed job (nobody locks a row of a ring), only tried, kept to
---   the end of the transaction, so that nobody else retries it meanwhile; ROW EXCLUSIVE on unique_claims, waiting at most 100 ms for an open transaction
+--   the end of the transaction, so that nobody else retries or deletes it meanwhile; ROW EXCLUSIVE on unique_claims, waiting at most 100 ms for an open transaction
 --   that has inserted the same key; its rows of unique_releases.
 -- Caller: retry_jobs.
--- depends on: failed_jobs
+-- depends on: failed_jobs, retry_key
 CREATE OR REPLACE FUNCTION /*schema*/awa.take_key_again(p_job bigint) RETURNS text
 LANGUAGE plpgsql VOLATILE SET lock_timeout = '100ms' AS $awa$
 DECLARE
@@ -17,7 +17,7 @@ BEGIN
     SELECT q.unique_key, q.unique_states INTO v_key, v_states
     FROM /*schema*/awa.dlq_entries AS q WHERE q.job_id = p_job FOR UPDATE SKIP LOCKED;
     IF NOT FOUND THEN
-        IF NOT pg_try_advisory_xact_lock(p_job # hashtextextended('awa retry of ' || '/*schema*/awa', 0)) THEN
+        IF NOT pg_try_advisory_xact_lock(/*schema*/awa.retry_key(p_job)) THEN
             RETURN 'contended';
         END IF;
         -- A new statement: it sees who has retried the job before this transaction held it.
