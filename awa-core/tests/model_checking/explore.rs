@@ -7,8 +7,8 @@ use stateright::{Checker, HasDiscoveries, Model};
 use super::database::Isolation::{ReadCommitted, RepeatableRead};
 use super::scenes::{self, Scene};
 
-/// Generated states after which a large world is cut off. At least one of four of them is a new one.
-const LARGE: usize = 4_200_000;
+/// Generated states after which a large world is cut off. One of four or five of them is a new one.
+const LARGE: usize = 5_200_000;
 /// The same in the normal test run, for the worlds that are only begun there.
 const SMALL: usize = 40_000;
 
