@@ -62,21 +62,21 @@ impl Cargo {
 
     /// Runs it; a failure has the exit code of the program that cargo ran.
     pub(crate) fn run(&self) -> Result<(), Failure> {
-        self.judge(self.command().status().map_err(could_not_run)?)
+        self.judge(self.command().status().map_err(|error| could_not_run(&error))?)
     }
 
     /// Runs it and shows, while it runs, what `shown` picks from the lines that it prints; all of them when it fails.
     pub(crate) fn run_showing(&self, shown: impl Fn(&str) -> Option<&str>) -> Result<(), Failure> {
-        let mut child = self.command().stdout(Stdio::piped()).spawn().map_err(could_not_run)?;
+        let mut child = self.command().stdout(Stdio::piped()).spawn().map_err(|error| could_not_run(&error))?;
         let mut lines = Vec::new();
         for line in child.stdout.take().into_iter().flat_map(|output| BufReader::new(output).lines()) {
-            let line = line.map_err(could_not_run)?;
+            let line = line.map_err(|error| could_not_run(&error))?;
             if let Some(picked) = shown(&line) {
                 println!("{picked}");
             }
             lines.push(line);
         }
-        let status = child.wait().map_err(could_not_run)?;
+        let status = child.wait().map_err(|error| could_not_run(&error))?;
         if !status.success() {
             println!("{}", lines.join("\n"));
         }
@@ -104,7 +104,7 @@ impl Cargo {
     }
 }
 
-fn could_not_run(error: std::io::Error) -> Failure {
+fn could_not_run(error: &std::io::Error) -> Failure {
     Failure::new(format!("cargo could not be run: {error}"))
 }
 

@@ -27,7 +27,7 @@ pub(super) struct JobMemory {
 /// The latest token of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Token {
-    token: CallbackToken,
+    number: CallbackToken,
     /// Of the attempt that it belongs to.
     run_lease: RunLease,
     /// What came with the callback.
@@ -52,9 +52,9 @@ impl Model {
         if let Some(progress) = &note.progress {
             memory.progress = Some(progress.clone());
         }
-        let own = memory.callback.as_ref().filter(|known| known.run_lease == run_lease).map(|known| known.token);
+        let own = memory.callback.as_ref().filter(|known| known.run_lease == run_lease).map(|known| known.number);
         if let (Some(token), None) = (note.callback, own) {
-            memory.callback = Some(Token { token, run_lease, payload: None });
+            memory.callback = Some(Token { number: token, run_lease, payload: None });
         }
         self.transactions.write_and_commit();
         NoteAnswer::Noted { callback: own.or(note.callback) }
@@ -80,7 +80,7 @@ impl Model {
 
     fn resume_one(&mut self, callback: &Callback, now: Timestamp) -> CallbackAnswer {
         let mut tokens = self.memory.iter().filter_map(|(job, memory)| Some((*job, memory.callback.as_ref()?)));
-        let Some((job, known)) = tokens.find(|(_, known)| known.token == callback.token) else {
+        let Some((job, known)) = tokens.find(|(_, known)| known.number == callback.token) else {
             return CallbackAnswer::Unknown;
         };
         let lease = self.leases().find(|(_, lease)| lease.key.job == job && lease.row.run_lease == known.run_lease);

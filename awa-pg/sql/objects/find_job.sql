@@ -36,8 +36,9 @@ BEGIN
     FROM /*schema*/awa.carried_entries AS c
     JOIN /*schema*/awa.queue_lanes AS l ON l.lane_id = c.lane_id WHERE c.job_id = p_job
     UNION ALL
-    SELECT l.job_id, 'running', l.queue, l.kind, l.priority, l.attempt, l.max_attempts, l.run_lease, l.args, l.metadata,
-           l.created_at, NULL, NULL, l.claimed_at, NULL, NULL, l.last_error
+    SELECT l.job_id, CASE WHEN l.waiting_until IS NULL THEN 'running' ELSE 'waiting' END, l.queue, l.kind, l.priority, l.attempt,
+           l.max_attempts, l.run_lease, l.args, l.metadata, l.created_at, NULL, NULL,
+           CASE WHEN l.waiting_until IS NULL THEN l.claimed_at END, NULL, NULL, l.last_error
     FROM /*schema*/awa.leases AS l WHERE l.job_id = p_job
     UNION ALL
     SELECT d.job_id, d.state, d.queue, d.kind, d.priority, d.attempt, d.max_attempts, d.run_lease, d.args, d.metadata,
