@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use awa_core::{Enqueued, NewJob, StoreError};
+use awa_core::attempt::ErrorText;
+use awa_core::store::Acted;
+use awa_core::{Enqueued, JobId, NewJob, StoreError};
 use awa_pg::session::{PgError, Session, Statement};
 use awa_pg::sql::RingSizes;
-use awa_pg::store::{Clock, PgStore, enqueue_on};
+use awa_pg::store::{Clock, PgStore, cancel_on, enqueue_on};
 use awa_pg::value::{Param, Row};
 use awa_pg::{SchemaName, Sql};
 use diesel::PgConnection;
@@ -16,7 +18,10 @@ use futures::FutureExt;
 use crate::bind::{Bound, read};
 use crate::error::reported;
 
-/// Enqueues in transactions of the blocking `diesel::PgConnection`, without a runtime and without connections of its own.
+/// Why a future over a [`Blocking`] session is never polled twice.
+const READY: &str = "the future of a session that blocks is ready at once";
+
+/// Enqueues and cancels in transactions of the blocking `diesel::PgConnection`, without a runtime and without connections of its own.
 /// Cheap to clone. The schema must have been set up, by `awa migrate` or `DieselStore::prepare_schema`.
 ///
 /// ```no_run
@@ -60,7 +65,23 @@ impl BlockingProducer {
     pub fn enqueue_in(&self, connection: &mut PgConnection, jobs: &[NewJob]) -> Result<Vec<Enqueued>, StoreError> {
         let mut session = Blocking(connection);
         let enqueued = enqueue_on(&mut session, &self.sql, &self.clock, jobs).now_or_never();
-        enqueued.expect("the future of a session that blocks is ready at once")
+        enqueued.expect(READY)
+    }
+
+    /// Cancels jobs inside a transaction of the caller's: if and only if it commits, and without delaying anybody until then.
+    /// See [`cancel_on`] for what the answers mean. It blocks the thread for one round trip.
+    ///
+    /// # Errors
+    ///
+    /// As [`cancel_on`].
+    pub fn cancel_in(
+        &self,
+        connection: &mut PgConnection,
+        jobs: &[JobId],
+        reason: &ErrorText,
+    ) -> Result<Vec<Acted>, StoreError> {
+        let mut session = Blocking(connection);
+        cancel_on(&mut session, &self.sql, &self.clock, jobs, reason).now_or_never().expect(READY)
     }
 }
 

@@ -3,10 +3,12 @@
 use std::fmt;
 use std::sync::Arc;
 
+use awa_core::attempt::ErrorText;
 use awa_core::doctor::{Facts, Report};
-use awa_core::{Enqueued, NewJob, StoreError};
+use awa_core::store::Acted;
+use awa_core::{Enqueued, JobId, NewJob, StoreError};
 use awa_pg::delegate_store;
-use awa_pg::store::{DoctorOptions, PgStore, Prepared, Repaired, enqueue_on};
+use awa_pg::store::{DoctorOptions, PgStore, Prepared, Repaired, cancel_on, enqueue_on};
 use diesel_async::AsyncPgConnection;
 use diesel_async::pooled_connection::deadpool::Pool;
 
@@ -133,6 +135,21 @@ impl DieselStore {
         jobs: &[NewJob],
     ) -> Result<Vec<Enqueued>, StoreError> {
         enqueue_on(&mut Borrowed(connection), self.core.sql(), self.core.clock(), jobs).await
+    }
+
+    /// Cancels jobs inside a transaction of the caller's: if and only if it commits, and without delaying anybody until then.
+    /// See [`cancel_on`] for what the answers mean.
+    ///
+    /// # Errors
+    ///
+    /// As [`cancel_on`].
+    pub async fn cancel_in(
+        &self,
+        connection: &mut AsyncPgConnection,
+        jobs: &[JobId],
+        reason: &ErrorText,
+    ) -> Result<Vec<Acted>, StoreError> {
+        cancel_on(&mut Borrowed(connection), self.core.sql(), self.core.clock(), jobs, reason).await
     }
 
     /// A producer for transactions of the blocking `diesel::PgConnection`, on the clock and in the schema of this store.

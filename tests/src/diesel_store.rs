@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use awa_conformance::{Capabilities, Subject, SubjectTransaction};
-use awa_core::{Enqueued, NewJob, Store, StoreError};
+use awa_core::attempt::ErrorText;
+use awa_core::store::Acted;
+use awa_core::{Enqueued, JobId, NewJob, Store, StoreError};
 use awa_pg::cluster::TestDatabase;
 use awa_store_diesel::{BlockingProducer, Clock, DieselStore, DieselStoreOptions, RingSizes};
 use diesel::connection::TransactionManager as _;
@@ -148,6 +150,11 @@ impl SubjectTransaction for AsyncTransaction {
         store.enqueue_in(self.connection(), jobs).await
     }
 
+    async fn cancel(&mut self, jobs: &[JobId], reason: &ErrorText) -> Result<Vec<Acted>, StoreError> {
+        let store = self.store.clone();
+        store.cancel_in(self.connection(), jobs, reason).await
+    }
+
     async fn commit(mut self: Box<Self>) -> Result<(), StoreError> {
         Async::commit_transaction(self.connection()).await.expect("the transaction commits");
         drop(self.connection.take());
@@ -188,6 +195,11 @@ impl SubjectTransaction for BlockingTransaction {
     async fn enqueue(&mut self, jobs: &[NewJob]) -> Result<Vec<Enqueued>, StoreError> {
         let (producer, jobs) = (self.jobs.clone(), jobs.to_vec());
         self.on_a_thread(move |connection| producer.enqueue_in(connection, &jobs)).await
+    }
+
+    async fn cancel(&mut self, jobs: &[JobId], reason: &ErrorText) -> Result<Vec<Acted>, StoreError> {
+        let (producer, jobs, reason) = (self.jobs.clone(), jobs.to_vec(), reason.clone());
+        self.on_a_thread(move |connection| producer.cancel_in(connection, &jobs, &reason)).await
     }
 
     async fn commit(mut self: Box<Self>) -> Result<(), StoreError> {

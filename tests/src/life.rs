@@ -6,7 +6,7 @@ use awa_core::attempt::ErrorText;
 use awa_core::retry::RetryPolicy;
 use awa_core::ring::{RingKind, RotationPolicy};
 use awa_core::store::{
-    Acted, AttemptNote, BatchLimit, Callback, ClaimRequest, JobFilter, NoteAnswer, RescueRequest, Rescued,
+    Acted, AttemptNote, BatchLimit, Callback, ClaimRequest, JobFilter, Memory, NoteAnswer, RescueRequest, Rescued,
     RetentionPolicy, Task,
 };
 use awa_core::{

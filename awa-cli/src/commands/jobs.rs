@@ -175,7 +175,7 @@ pub(super) async fn run(connection: &ConnectionArgs, command: &JobsCommand, form
             let acted = act_until_settled(ids, async |ids| store.delete(&ids).await).await?;
             answer_acted(ids, &acted, "deleted", format)
         }
-        JobsCommand::Resume { token, payload } => resume::run(&store, *token, payload, format).await,
+        JobsCommand::Resume { token, payload } => resume::run(&*store, *token, payload, format).await,
     }
 }
 

@@ -1,7 +1,7 @@
 //! `awa rings`: gives a ring more slots.
 
 use awa_core::ring::RingKind;
-use awa_core::store::{Grown, Operator};
+use awa_core::store::Grown;
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 

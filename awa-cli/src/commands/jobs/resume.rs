@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use awa_core::store::{Attempts, Callback};
-use awa_core::{CallbackAnswer, CallbackToken, JsonText};
-use awa_store_sqlx::SqlxStore;
+use awa_core::store::Callback;
+use awa_core::{CallbackAnswer, CallbackToken, JsonText, Store};
 use serde::Serialize;
 use tokio::time::sleep;
 
@@ -18,7 +17,7 @@ struct Answer {
 }
 
 /// Carries out the command.
-pub(super) async fn run(store: &SqlxStore, token: CallbackToken, payload: &str, format: Format) -> Result<(), Failure> {
+pub(super) async fn run(store: &dyn Store, token: CallbackToken, payload: &str, format: Format) -> Result<(), Failure> {
     const ROUNDS: usize = 5;
     const PAUSE: Duration = Duration::from_millis(100);
     let payload = JsonText::new("payload", payload).map_err(|refusal| Failure::new(refusal.to_string()))?;
