@@ -117,7 +117,7 @@ impl Database {
             Self::Diesel(store) => {
                 let mut connection = store.pool().get().await.map_err(|error| Failure::of(WHAT, &error))?;
                 Diesel::begin_transaction(&mut *connection).await.map_err(|error| Failure::of(WHAT, &error))?;
-                Transaction::Diesel(store.clone(), OpenConnection(Some(connection)))
+                Transaction::Diesel(store.clone(), Box::new(OpenConnection(Some(connection))))
             }
         })
     }
@@ -129,7 +129,7 @@ type Diesel = <AsyncPgConnection as AsyncConnection>::TransactionManager;
 #[derive(Debug)]
 pub(crate) enum Transaction {
     Sqlx(SqlxStore, sqlx::Transaction<'static, sqlx::Postgres>),
-    Diesel(DieselStore, OpenConnection),
+    Diesel(DieselStore, Box<OpenConnection>),
 }
 
 impl Transaction {

@@ -203,12 +203,12 @@ impl SubjectTransaction for BlockingTransaction {
     }
 
     async fn commit(mut self: Box<Self>) -> Result<(), StoreError> {
-        self.on_a_thread(|connection| Blocking::commit_transaction(connection)).await.expect("the transaction commits");
+        self.on_a_thread(Blocking::commit_transaction).await.expect("the transaction commits");
         Ok(())
     }
 
     async fn rollback(mut self: Box<Self>) -> Result<(), StoreError> {
-        let rolled_back = self.on_a_thread(|connection| Blocking::rollback_transaction(connection)).await;
+        let rolled_back = self.on_a_thread(Blocking::rollback_transaction).await;
         rolled_back.expect("the transaction rolls back");
         Ok(())
     }

@@ -351,6 +351,7 @@ async fn the_schema_can_be_installed_through_diesel() {
     let options = DoctorOptions {
         queue_rotation: RotationPolicy { min_age: Duration::ZERO, max_bytes: 0 },
         claim_rotation: RotationPolicy { min_age: Duration::ZERO, max_bytes: 0 },
+        lease_rotation: RotationPolicy { min_age: Duration::ZERO, max_bytes: 0 },
         retention: RetentionPolicy::default(),
         wakeup_patience: Duration::from_mins(1),
     };

@@ -229,7 +229,10 @@ impl World {
                 let policy = RetentionPolicy { completed: Duration::from_hours(1_000), max_bytes: u64::MAX };
                 drop(store.prune(ring, &policy).await.expect("prune"));
             }
-            _ => self.tell("tidied", store.tidy().await.expect("tidy")),
+            _ => {
+                store.tidy().await.expect("tidy");
+                self.tell("tidied", ());
+            }
         }
     }
 
@@ -256,7 +259,8 @@ impl World {
             2 => {
                 let queue = QueueName::new(*self.fate.pick(&QUEUES)).unwrap();
                 let paused = self.fate.one_in(4);
-                self.tell("paused", store.set_paused(&queue, paused).await.expect("set_paused"));
+                store.set_paused(&queue, paused).await.expect("set_paused");
+                self.tell("paused", ());
             }
             _ => self.look().await,
         }
