@@ -1,10 +1,10 @@
 //! Reclaiming: `PgStore::prune` with `hold_*_slot`, `try_lock_*_slot` and `truncate_*_slot`. Both decisions, before and
-//! under the lock, are `prune::decide`'s.
+//! under the lock, are `prune::decide`'s, and whether the first proof still holds is said by `ClaimProof`.
 
 use std::time::Duration;
 
 use awa_core::id::{Generation, Slot};
-use awa_core::prune::{self, ClaimFacts, Phase, PruneDecision, PruneFacts, QueueFacts, SlotFacts};
+use awa_core::prune::{self, ClaimFacts, ClaimProof, Phase, PruneDecision, PruneFacts, QueueFacts, SlotFacts};
 use awa_core::receipt::open;
 use awa_core::ring::{RingKind, SlotState};
 use awa_core::sweep::SweepCursor;
@@ -29,9 +29,11 @@ pub(crate) struct Prune {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 enum Stage {
     Look,
-    Hold(SlotFacts),
-    Lock(SlotFacts),
-    Prove(SlotFacts),
+    /// What is known of the slot, and whether rows wait in it.
+    Claims(SlotFacts, bool),
+    Hold(ClaimProof, SlotState),
+    Lock(ClaimProof),
+    Prove(ClaimProof),
     Act(PruneDecision),
     Commit(Reach),
 }
@@ -44,16 +46,25 @@ impl Prune {
     pub(crate) fn step(mut self, turn: &mut Turn<'_>) -> Outcome {
         self.stage = match self.stage {
             Stage::Look => {
-                let facts = self.facts(turn)?;
-                let decision = prune::decide(Phase::BeforeLock, &facts);
-                if matches!(decision, PruneDecision::Keep(_)) {
-                    return Ok(Flow::Commit(None));
+                let slot = self.slot_facts(turn);
+                if !matches!(slot.state, SlotState::Sealed | SlotState::Drained) {
+                    return Ok(Flow::Rollback(None));
                 }
-                let next = Self { stage: Stage::Hold(*facts.slot()), ..self };
+                let has_unpassed_rows = self.ring == RingKind::Queue && has_unpassed_rows(turn, self.slot)?;
+                let next = Self { stage: Stage::Claims(slot, has_unpassed_rows), ..self };
                 return Ok(Flow::Commit(Some(Script::Prune(next))));
             }
-            Stage::Hold(chosen) => {
-                let is_same = |row: &SlotRow| row.generation == chosen.generation && row.state == chosen.state;
+            Stage::Claims(slot, has_unpassed_rows) => {
+                let proof = self.proof(turn, slot.generation)?;
+                let decision = prune::decide(Phase::BeforeLock, &self.facts(slot, has_unpassed_rows, proof.open));
+                if matches!(decision, PruneDecision::Keep(_)) {
+                    return Ok(Flow::Rollback(None));
+                }
+                let next = Self { stage: Stage::Hold(proof, slot.state), ..self };
+                return Ok(Flow::Rollback(Some(Script::Prune(next))));
+            }
+            Stage::Hold(chosen, state) => {
+                let is_same = |row: &SlotRow| row.generation == chosen.generation && row.state == state;
                 if turn.take_slot(self.ring, self.slot, false, is_same)?.is_none() {
                     return Ok(Flow::Rollback(None));
                 }
@@ -66,15 +77,7 @@ impl Prune {
                 }
                 Stage::Prove(chosen)
             }
-            Stage::Prove(chosen) => {
-                let decision = if turn.rules.breaks(Mutant::NoSecondProof) {
-                    PruneDecision::Truncate
-                } else {
-                    let phase = Phase::AfterLock { chosen: chosen.generation };
-                    prune::decide(phase, &self.facts(turn)?)
-                };
-                Stage::Act(decision)
-            }
+            Stage::Prove(chosen) => Stage::Act(self.prove_again(turn, chosen)?),
             Stage::Act(decision) => match self.act(turn, decision)? {
                 Some(reach) => Stage::Commit(reach),
                 None => return Ok(Flow::Rollback(None)),
@@ -103,30 +106,57 @@ impl Prune {
         Ok(Some(reach))
     }
 
-    fn facts(&self, turn: &mut Turn<'_>) -> Result<PruneFacts, Halt> {
+    /// The decision under the lock, by facts that are read anew.
+    fn prove_again(&self, turn: &mut Turn<'_>, chosen: ClaimProof) -> Result<PruneDecision, Halt> {
+        if turn.rules.breaks(Mutant::NoSecondProof) {
+            return Ok(PruneDecision::Truncate);
+        }
+        let slot = self.slot_facts(turn);
+        let still_holds = chosen.still_holds(slot.generation, self.claims(turn)?);
+        let open = if still_holds { 0 } else { self.proof(turn, slot.generation)?.open };
+        let has_unpassed_rows = self.ring == RingKind::Queue && has_unpassed_rows(turn, self.slot)?;
+        let phase = Phase::AfterLock { chosen: chosen.generation };
+        Ok(prune::decide(phase, &self.facts(slot, has_unpassed_rows, open)))
+    }
+
+    fn slot_facts(&self, turn: &Turn<'_>) -> SlotFacts {
         let view = *turn.ring(self.ring).slot(self.slot);
         let (generation, state) = (view.generation, view.state);
-        let slot = SlotFacts { slot: self.slot, generation, state, pointer: turn.world.pointer(self.ring) };
-        let read = if self.ring == RingKind::Queue {
-            0..turn.world.tables.claim.len() as u8
-        } else {
-            self.slot.0..self.slot.0 + 1
-        };
+        SlotFacts { slot: self.slot, generation, state, pointer: turn.world.pointer(self.ring) }
+    }
+
+    fn facts(&self, slot: SlotFacts, has_unpassed_rows: bool, open_claims: u64) -> PruneFacts {
+        if self.ring != RingKind::Queue {
+            return PruneFacts::Claim(ClaimFacts { slot, open_claims });
+        }
+        // Tombstones are written under the lane's lock over rows that are not passed: none is ever too late.
+        let (undelivered_cancels, retention_left) = (0, Duration::ZERO);
+        PruneFacts::Queue(QueueFacts { slot, has_unpassed_rows, open_claims, undelivered_cancels, retention_left })
+    }
+
+    /// A number that grows with each claim of the slot: `recorded_claims` and `stored_claims`.
+    fn claims(&self, turn: &mut Turn<'_>) -> Result<u64, Halt> {
+        if self.ring == RingKind::Queue {
+            turn.lock(Child::Cursors(self.slot), Mode::AccessShare)?;
+            let cursors = turn.seen(&turn.world.tables.of_queue(self.slot).cursors);
+            return Ok(cursors.map(|cursor| cursor.seq.unsigned_abs()).max().unwrap_or(0));
+        }
+        turn.lock(Child::Claims(self.slot), Mode::AccessShare)?;
+        Ok(turn.seen(&turn.world.tables.of_claim(self.slot).claims).count() as u64)
+    }
+
+    /// Reads every claim of the slot and every closure beside them.
+    fn proof(&self, turn: &mut Turn<'_>, generation: Generation) -> Result<ClaimProof, Halt> {
+        let of_queue = self.ring == RingKind::Queue;
+        let read = if of_queue { 0..turn.world.tables.claim.len() as u8 } else { self.slot.0..self.slot.0 + 1 };
         for claim_slot in read.map(Slot) {
             turn.lock(Child::Claims(claim_slot), Mode::AccessShare)?;
             turn.lock(Child::Closures(claim_slot), Mode::AccessShare)?;
         }
-        if self.ring != RingKind::Queue {
-            return Ok(PruneFacts::Claim(ClaimFacts { slot, open_claims: self.open_in_claim_slot(turn) }));
-        }
-        Ok(PruneFacts::Queue(QueueFacts {
-            slot,
-            has_unpassed_rows: has_unpassed_rows(turn, self.slot)?,
-            open_claims: open_of_queue_slot(turn, self.slot, generation),
-            // Tombstones are written under the lane's lock over rows that are not passed: none is ever too late.
-            undelivered_cancels: 0,
-            retention_left: Duration::ZERO,
-        }))
+        let claims = self.claims(turn)?;
+        let open =
+            if of_queue { open_of_queue_slot(turn, self.slot, generation) } else { self.open_in_claim_slot(turn) };
+        Ok(ClaimProof { generation, claims, open })
     }
 
     fn open_in_claim_slot(&self, turn: &Turn<'_>) -> u64 {
