@@ -111,8 +111,8 @@ macro_rules! each_case {
                 an_older_attempt_never_shadows_a_newer_state [];
                 cancel_in_every_state [];
                 retry_in_every_state [];
-                delete_in_every_state [];
-                a_deleted_job_hides_no_other [];
+                delete_in_every_state [Rings];
+                a_deleted_job_hides_no_other [Rings];
                 a_retry_of_a_dead_job_counts_from_zero [];
                 wishes_are_answered_one_by_one [Transactions];
                 a_cancelled_ready_job_is_never_handed_out [];

@@ -27,6 +27,7 @@ BEGIN
                 DELETE FROM /*schema*/awa.dlq_entries AS q WHERE q.job_id = p_jobs[v_index];
                 -- As a cancelled job, which holds no key.
                 PERFORM /*schema*/awa.release_unique_keys(ARRAY[p_jobs[v_index]], 64::smallint);
+                PERFORM /*schema*/awa.forget_notes(ARRAY[p_jobs[v_index]]);
             ELSE
                 answer := 'contended';
             END IF;
