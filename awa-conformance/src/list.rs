@@ -122,6 +122,7 @@ macro_rules! each_case {
                 pages_do_not_shift_while_jobs_come_in [];
                 a_page_has_a_longest_length [];
                 queues_are_listed_from_their_first_use [];
+                what_has_ended_is_counted_for_good [];
             }
             pause {
                 a_paused_queue_hands_out_nothing [];

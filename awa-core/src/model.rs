@@ -18,6 +18,7 @@ mod carry;
 mod check;
 mod claim;
 mod close;
+mod counts;
 mod enqueue;
 #[cfg(test)]
 mod histories;
@@ -39,6 +40,7 @@ use crate::frontier::RowKey;
 use crate::id::{BatchId, InstanceId, JobId};
 use crate::name::QueueName;
 use crate::ring::RingKind;
+use crate::state::JobState;
 use crate::store::Task;
 use crate::time::Timestamp;
 use crate::unique::StoredKey;
@@ -90,6 +92,8 @@ pub struct Model {
     lease_ring: Ring<LeaseSlot>,
     deferred: BTreeMap<JobId, DeferredRow>,
     dead: BTreeMap<JobId, DeadRow>,
+    /// How many jobs have ended in each way whose history was reclaimed.
+    ended: BTreeMap<(QueueName, JobState), u64>,
     keys: BTreeMap<StoredKey, Holder>,
     /// Jobs that were claimed before the transaction that replaced them committed.
     keyless: BTreeSet<JobId>,
@@ -127,6 +131,7 @@ impl Model {
             lease_ring: Ring::new(RingKind::Lease, sizes.lease, now),
             deferred: BTreeMap::new(),
             dead: BTreeMap::new(),
+            ended: BTreeMap::new(),
             keys: BTreeMap::new(),
             keyless: BTreeSet::new(),
             processes: BTreeMap::new(),

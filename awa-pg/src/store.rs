@@ -9,6 +9,7 @@
 mod clock;
 mod close;
 mod consume;
+mod count;
 mod delegate;
 mod doctor;
 mod downgrade;

@@ -9,6 +9,7 @@ use awa_core::unpin::UnpinPolicy;
 /// How a process keeps the store in order. The intervals hold for the whole fleet: however many processes maintain,
 /// each task runs once per interval.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct MaintenanceConfig {
     /// How often due jobs are made ready. Default: 250 ms.
     pub promote_every: Duration,

@@ -61,11 +61,14 @@ async fn one_tick_does_every_task_and_reports_what_failed() {
 #[tokio::test(start_paused = true)]
 async fn settings_that_make_no_sense_are_refused() {
     let store = FakeStore::new();
-    for config in [
-        MaintenanceConfig { promote_every: Duration::ZERO, ..MaintenanceConfig::default() },
-        MaintenanceConfig { promote_limit: 0, ..MaintenanceConfig::default() },
-        MaintenanceConfig { rescue_page: 0, ..MaintenanceConfig::default() },
-    ] {
+    let changes: [fn(&mut MaintenanceConfig); 3] = [
+        |config| config.promote_every = Duration::ZERO,
+        |config| config.promote_limit = 0,
+        |config| config.rescue_page = 0,
+    ];
+    for change in changes {
+        let mut config = MaintenanceConfig::default();
+        change(&mut config);
         assert!(Maintenance::new(store.clone(), config).is_err());
     }
 }

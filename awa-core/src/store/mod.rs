@@ -44,7 +44,9 @@ pub use maintainer::{
     Drained, Maintainer, PinReport, Promoted, PruneReport, RescueRequest, Rescued, RescuedAttempt, RetentionPolicy,
     Rotated, Task, Unpinned,
 };
-pub use operator::{Acted, CensusCount, DeferredReason, JobFilter, JobView, Operator, QueueView, Refusal};
+pub use operator::{
+    Accuracy, Acted, CensusCount, Counts, DeferredReason, JobFilter, JobView, Operator, QueueCounts, QueueView, Refusal,
+};
 pub use producer::Producer;
 pub use wakeups::{SleepTicket, Wakeups};
 

@@ -54,6 +54,8 @@ macro_rules! delegate_store {
                 -> Result<(), awa_core::StoreError>;
             async fn delete(&self, jobs: &[awa_core::JobId])
                 -> Result<Vec<awa_core::store::Acted>, awa_core::StoreError>;
+            async fn counts(&self, accuracy: awa_core::store::Accuracy)
+                -> Result<awa_core::store::Counts, awa_core::StoreError>;
         });
 
         impl awa_core::Store for $store {

@@ -35,6 +35,7 @@ impl PgStore {
     pub async fn tidy(&self) -> Result<(), StoreError> {
         self.call("tidy", self.sql.statement("ticks/fold_lane_hints"), &[]).await?;
         self.call("tidy", self.sql.statement("ticks/release_leftover_keys"), &[]).await?;
+        self.call("tidy", self.sql.statement("ticks/compact_counters"), &[]).await?;
         self.call("tidy", self.sql.statement("ticks/forget_instances"), &[self.clock.param()]).await.map(drop)
     }
 

@@ -383,6 +383,10 @@ impl Operator for FakeStore {
     async fn delete(&self, _: &[JobId]) -> Result<Vec<Acted>, StoreError> {
         unreachable!("a worker is no operator")
     }
+
+    async fn counts(&self, _: Accuracy) -> Result<Counts, StoreError> {
+        unreachable!("a worker is no operator")
+    }
 }
 
 impl Store for FakeStore {

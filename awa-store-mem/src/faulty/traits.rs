@@ -7,9 +7,9 @@ use awa_core::attempt::{ErrorText, Receipt};
 use awa_core::retry::RetryPolicy;
 use awa_core::ring::{RingKind, RotationPolicy};
 use awa_core::store::{
-    Acted, CensusCount, ClaimRequest, Claimed, Consumer, Drained, JobFilter, JobView, Maintainer, Operator, Producer,
-    Promoted, PruneReport, QueueView, RescueRequest, Rescued, RetentionPolicy, Rotated, SleepTicket, Task, Unpinned,
-    Wakeups,
+    Accuracy, Acted, CensusCount, ClaimRequest, Claimed, Consumer, Counts, Drained, JobFilter, JobView, Maintainer,
+    Operator, Producer, Promoted, PruneReport, QueueView, RescueRequest, Rescued, RetentionPolicy, Rotated,
+    SleepTicket, Task, Unpinned, Wakeups,
 };
 use awa_core::unpin::UnpinPolicy;
 use awa_core::{
@@ -123,6 +123,10 @@ impl<S: Store> Operator for FaultyStore<S> {
 
     async fn delete(&self, jobs: &[JobId]) -> Result<Vec<Acted>, StoreError> {
         self.run(Operation::Delete, self.inside.delete(jobs)).await
+    }
+
+    async fn counts(&self, accuracy: Accuracy) -> Result<Counts, StoreError> {
+        self.run(Operation::Counts, self.inside.counts(accuracy)).await
     }
 }
 

@@ -7,9 +7,9 @@ use awa_core::attempt::{ErrorText, Receipt};
 use awa_core::retry::RetryPolicy;
 use awa_core::ring::{RingKind, RotationPolicy};
 use awa_core::store::{
-    Acted, CensusCount, ClaimRequest, Claimed, Consumer, Drained, JobFilter, JobView, Maintainer, Operator, Producer,
-    Promoted, PruneReport, QueueView, RescueRequest, Rescued, RetentionPolicy, Rotated, SleepTicket, Task, Unpinned,
-    Wakeups,
+    Accuracy, Acted, CensusCount, ClaimRequest, Claimed, Consumer, Counts, Drained, JobFilter, JobView, Maintainer,
+    Operator, Producer, Promoted, PruneReport, QueueView, RescueRequest, Rescued, RetentionPolicy, Rotated,
+    SleepTicket, Task, Unpinned, Wakeups,
 };
 use awa_core::unpin::UnpinPolicy;
 use awa_core::{Closure, ClosureAnswer, Enqueued, InstanceId, JobId, NewJob, QueueName, Store, StoreError};
@@ -121,6 +121,10 @@ impl Operator for MemStore {
 
     async fn delete(&self, jobs: &[JobId]) -> Result<Vec<Acted>, StoreError> {
         self.step("delete", |model, _| model.delete(jobs))
+    }
+
+    async fn counts(&self, accuracy: Accuracy) -> Result<Counts, StoreError> {
+        self.step("counts", |model, _| model.counts(accuracy))
     }
 }
 
