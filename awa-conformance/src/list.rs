@@ -133,6 +133,7 @@ macro_rules! each_case {
                 one_caller_per_interval_gets_the_turn [Clock];
                 promotion_is_bounded_and_says_when_there_is_more [Clock];
                 promotions_at_once_move_each_job_once [Clock];
+                dead_jobs_go_when_their_time_is_over [Clock];
             }
             wakeups {
                 a_commit_wakes_a_sleeper [Transactions, Wakeups];

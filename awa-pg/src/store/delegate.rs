@@ -38,6 +38,8 @@ macro_rules! delegate_store {
                 -> Result<Vec<awa_core::store::PruneReport>, awa_core::StoreError>;
             async fn tidy(&self) -> Result<(), awa_core::StoreError>;
             async fn open_queue(&self, queue: &awa_core::QueueName) -> Result<(), awa_core::StoreError>;
+            async fn forget_dead(&self, age: std::time::Duration, limit: usize)
+                -> Result<usize, awa_core::StoreError>;
         });
         $crate::delegate_store!(@one $store, $field, awa_core::store::Operator {
             async fn get(&self, job: awa_core::JobId)

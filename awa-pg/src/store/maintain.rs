@@ -44,4 +44,14 @@ impl PgStore {
         let params = [Param::Text(queue.as_str().into())];
         self.call("open_queue", self.sql.statement("ticks/open_queue"), &params).await.map(drop)
     }
+
+    /// See [`Maintainer::forget_dead`](awa_core::store::Maintainer::forget_dead).
+    pub async fn forget_dead(&self, age: Duration, limit: usize) -> Result<usize, StoreError> {
+        const OPERATION: &str = "forget_dead";
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let params = [Param::I64(micros_of(age)), Param::I64(limit), self.clock.param()];
+        let rows = self.call(OPERATION, self.sql.statement("ticks/forget_dead"), &params).await?;
+        let jobs = only_row(OPERATION, &rows)?.i64(0).map_err(undecodable(OPERATION))?;
+        Ok(usize::try_from(jobs).unwrap_or(0))
+    }
 }

@@ -347,6 +347,10 @@ impl Maintainer for FakeStore {
     async fn open_queue(&self, _: &QueueName) -> Result<(), StoreError> {
         self.enter("open_queue", 1)
     }
+
+    async fn forget_dead(&self, _: Duration, _: usize) -> Result<usize, StoreError> {
+        self.enter("forget_dead", 1).map(|()| 0)
+    }
 }
 
 /// A worker never asks as an operator does.

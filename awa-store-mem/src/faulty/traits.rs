@@ -89,6 +89,10 @@ impl<S: Store> Maintainer for FaultyStore<S> {
     async fn open_queue(&self, queue: &QueueName) -> Result<(), StoreError> {
         self.run(Operation::OpenQueue, self.inside.open_queue(queue)).await
     }
+
+    async fn forget_dead(&self, age: Duration, limit: usize) -> Result<usize, StoreError> {
+        self.run(Operation::ForgetDead, self.inside.forget_dead(age, limit)).await
+    }
 }
 
 #[async_trait]

@@ -87,6 +87,10 @@ impl Maintainer for MemStore {
     async fn open_queue(&self, queue: &QueueName) -> Result<(), StoreError> {
         self.step("open_queue", |model, _| model.open_queue(queue))
     }
+
+    async fn forget_dead(&self, age: Duration, limit: usize) -> Result<usize, StoreError> {
+        self.step("forget_dead", |model, now| model.forget_dead(age, limit, now))
+    }
 }
 
 #[async_trait]
