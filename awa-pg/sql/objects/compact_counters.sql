@@ -7,7 +7,7 @@ CREATE OR REPLACE FUNCTION /*schema*/awa.compact_counters() RETURNS void
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp AS $awa$
 BEGIN
-    PERFORM FROM /*schema*/awa.queue_counters OFFSET 100 LIMIT 1;
+    PERFORM FROM /*schema*/awa.queue_counters OFFSET 15 LIMIT 1;
     IF NOT FOUND THEN
         RETURN;
     END IF;
