@@ -3,6 +3,7 @@
 use std::io::{self, ErrorKind, Write};
 use std::process;
 
+use awa_core::store::Accuracy;
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -26,6 +27,14 @@ impl Format {
             }
         };
         say(&line)
+    }
+}
+
+/// A table of counts, with a word about what they are worth.
+pub(crate) fn with_accuracy(table: &str, accuracy: Accuracy) -> String {
+    match accuracy {
+        Accuracy::Exact => table.to_owned(),
+        _ => format!("{table}\nestimated; --exact counts one by one"),
     }
 }
 

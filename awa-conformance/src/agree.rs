@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use awa_core::store::{CensusCount, JobFilter, JobView, QueueView};
+use awa_core::store::{Accuracy, CensusCount, JobFilter, JobView, QueueView};
 use awa_core::{JobId, JobState};
 
 use crate::scene::Scene;
@@ -37,6 +37,7 @@ impl Scene<'_> {
         }
         assert_eq!(self.store().census().await.expect("census"), count(&everything, |_| true), "the census");
         self.check_queues(&everything).await;
+        self.check_counts(&everything).await;
         states
     }
 
@@ -86,6 +87,30 @@ impl Scene<'_> {
                 ..queue.clone()
             };
             assert_eq!(queue, expected);
+        }
+    }
+}
+
+impl Scene<'_> {
+    /// Exact counts are what the list shows. So is an estimate while nothing moves and the backlog is short, but that it
+    /// still counts finished jobs that were deleted.
+    async fn check_counts(&self, everything: &[JobView]) {
+        for accuracy in [Accuracy::Exact, Accuracy::Estimate] {
+            let counts = self.store().counts(accuracy).await.expect("counts");
+            assert_eq!(counts.accuracy, accuracy);
+            assert!(counts.queues.is_sorted_by(|a, b| a.queue < b.queue), "queues come by name, each once");
+            for queue in counts.queues {
+                let expected = count(everything, |view| view.queue == queue.queue);
+                for ((counted, expected), ever) in queue.jobs.iter().zip(expected).zip(&queue.ever) {
+                    let state = counted.state;
+                    let ends = matches!(state, JobState::Completed | JobState::Failed | JobState::Cancelled);
+                    let is_right = counted.jobs == expected.jobs
+                        || accuracy == Accuracy::Estimate && ends && counted.jobs > expected.jobs;
+                    assert!(is_right && counted.state == expected.state, "{accuracy:?}: {counted:?}, not {expected:?}");
+                    assert!(!ends || ever.jobs >= counted.jobs, "{accuracy:?} ever: {ever:?} of {counted:?}");
+                    assert!(ends || ever.jobs == 0, "{accuracy:?} ever: {ever:?}");
+                }
+            }
         }
     }
 }

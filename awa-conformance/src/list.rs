@@ -122,6 +122,7 @@ macro_rules! each_case {
                 pages_do_not_shift_while_jobs_come_in [];
                 a_page_has_a_longest_length [];
                 queues_are_listed_from_their_first_use [];
+                what_has_ended_is_counted_for_good [];
             }
             moves {
                 a_ready_job_joins_the_tail_of_its_new_lane [Queues];
@@ -163,6 +164,7 @@ macro_rules! each_case {
                 one_caller_per_interval_gets_the_turn [Clock];
                 promotion_is_bounded_and_says_when_there_is_more [Clock];
                 promotions_at_once_move_each_job_once [Clock];
+                dead_jobs_go_when_their_time_is_over [Clock];
             }
             wakeups {
                 a_commit_wakes_a_sleeper [Transactions, Wakeups];

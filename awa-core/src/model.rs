@@ -18,6 +18,7 @@ mod carry;
 mod check;
 mod claim;
 mod close;
+mod counts;
 mod enqueue;
 #[cfg(test)]
 mod histories;
@@ -43,6 +44,7 @@ use crate::id::{BatchId, InstanceId, JobId};
 use crate::name::QueueName;
 use crate::queue::QueueSettings;
 use crate::ring::RingKind;
+use crate::state::JobState;
 use crate::store::Task;
 use crate::time::Timestamp;
 use crate::unique::StoredKey;
@@ -97,6 +99,8 @@ pub struct Model {
     dead: BTreeMap<JobId, DeadRow>,
     /// What the attempts of a job have noted.
     memory: BTreeMap<JobId, JobMemory>,
+    /// How many jobs have ended in each way whose history was reclaimed.
+    ended: BTreeMap<(QueueName, JobState), u64>,
     keys: BTreeMap<StoredKey, Holder>,
     /// Jobs that were claimed before the transaction that replaced them committed.
     keyless: BTreeSet<JobId>,
@@ -136,6 +140,7 @@ impl Model {
             deferred: BTreeMap::new(),
             dead: BTreeMap::new(),
             memory: BTreeMap::new(),
+            ended: BTreeMap::new(),
             keys: BTreeMap::new(),
             keyless: BTreeSet::new(),
             processes: BTreeMap::new(),

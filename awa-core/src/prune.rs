@@ -146,6 +146,7 @@ pub enum PruneDecision {
 
 /// Why a slot is not emptied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum KeepReason {
     /// It is in another state than the one in which it may be emptied.
     WrongState {

@@ -314,6 +314,7 @@ pub enum RotateDecision {
 
 /// Why a ring is left as it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum StayReason {
     /// The open slot holds nothing; an idle ring does not turn.
     OpenSlotEmpty,

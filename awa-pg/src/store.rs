@@ -10,6 +10,7 @@ mod attempts;
 mod clock;
 mod close;
 mod consume;
+mod count;
 mod delegate;
 mod doctor;
 mod downgrade;

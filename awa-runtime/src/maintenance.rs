@@ -35,6 +35,8 @@ pub struct TickReport {
     pub pruned: usize,
     /// Jobs that waited in old slots, and attempts that ran on them, that were moved out so that the slots can go.
     pub unpinned: usize,
+    /// Dead jobs that were deleted because their time was over.
+    pub forgotten: usize,
     /// The budget was used up while there was more to do: tick again.
     pub more: bool,
 }
@@ -134,6 +136,7 @@ impl Maintenance {
                     Task::Tidy => {
                         let tidied = bounded("tidy", self.call_timeout, self.store.tidy()).await;
                         note(task, tidied, report);
+                        self.forget_dead(until, report).await;
                     }
                     // A task that a later core adds is left to processes that know it.
                     _ => {}
@@ -141,6 +144,24 @@ impl Maintenance {
                 if report.failed.len() == failures {
                     report.ran.push(task);
                 }
+            }
+        }
+    }
+
+    async fn forget_dead(&self, until: Instant, report: &mut TickReport) {
+        /// Jobs of one step.
+        const LIMIT: usize = 1_000;
+        let Some(age) = self.config.dead_retention else { return };
+        loop {
+            let step = bounded("forget_dead", self.call_timeout, self.store.forget_dead(age, LIMIT)).await;
+            let Some(jobs) = note(Task::Tidy, step, report) else { return };
+            report.forgotten += jobs;
+            if jobs < LIMIT {
+                return;
+            }
+            if Instant::now() >= until {
+                report.more = true;
+                return;
             }
         }
     }

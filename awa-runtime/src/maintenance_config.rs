@@ -9,6 +9,7 @@ use awa_core::unpin::UnpinPolicy;
 /// How a process keeps the store in order. The intervals hold for the whole fleet: however many processes maintain,
 /// each task runs once per interval.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct MaintenanceConfig {
     /// How often due jobs are made ready. Default: 250 ms.
     pub promote_every: Duration,
@@ -31,6 +32,8 @@ pub struct MaintenanceConfig {
     /// How long the history of finished jobs is kept. Default: 15 minutes or 1 GiB, whichever ends first; afterwards they
     /// and their results are gone, also for `get`.
     pub retention: RetentionPolicy,
+    /// How long dead jobs are held for an operator; then they are deleted for good. Default: `None`, for ever.
+    pub dead_retention: Option<Duration>,
     /// When jobs that nobody claims and attempts that run for long are moved out of old slots.
     pub unpin: UnpinPolicy,
     /// The largest number of jobs of one promotion. Default: 1,000.
@@ -56,6 +59,7 @@ impl Default for MaintenanceConfig {
             claim_rotation: rotation(60, 64),
             lease_rotation: rotation(60, 64),
             retention: RetentionPolicy::default(),
+            dead_retention: None,
             unpin: UnpinPolicy::default(),
             promote_limit: 1_000,
             rescue_page: 500,

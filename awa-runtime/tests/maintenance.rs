@@ -59,13 +59,27 @@ async fn one_tick_does_every_task_and_reports_what_failed() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn dead_jobs_are_held_for_ever_unless_a_time_is_set() {
+    for (retention, calls) in [(None, 0), (Some(Duration::from_hours(24)), 1)] {
+        let store = FakeStore::new();
+        let mut config = MaintenanceConfig::default();
+        config.dead_retention = retention;
+        let report = Maintenance::new(store.clone(), config).unwrap().tick(Duration::from_secs(1)).await;
+        assert_eq!((store.calls("forget_dead").len(), report.forgotten), (calls, 0), "{retention:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn settings_that_make_no_sense_are_refused() {
     let store = FakeStore::new();
-    for config in [
-        MaintenanceConfig { promote_every: Duration::ZERO, ..MaintenanceConfig::default() },
-        MaintenanceConfig { promote_limit: 0, ..MaintenanceConfig::default() },
-        MaintenanceConfig { rescue_page: 0, ..MaintenanceConfig::default() },
-    ] {
+    let changes: [fn(&mut MaintenanceConfig); 3] = [
+        |config| config.promote_every = Duration::ZERO,
+        |config| config.promote_limit = 0,
+        |config| config.rescue_page = 0,
+    ];
+    for change in changes {
+        let mut config = MaintenanceConfig::default();
+        change(&mut config);
         assert!(Maintenance::new(store.clone(), config).is_err());
     }
 }

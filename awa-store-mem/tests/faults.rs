@@ -7,7 +7,7 @@ use awa_core::id::Nonce;
 use awa_core::retry::RetryPolicy;
 use awa_core::ring::{RingKind, RotationPolicy};
 use awa_core::store::{
-    BatchLimit, ClaimRequest, Consumer, JobFilter, Maintainer, MoveTo, Operator, Producer, PurgeScope, RescueRequest,
+    Accuracy, BatchLimit, ClaimRequest, Consumer, JobFilter, Maintainer, MoveTo, Operator, Producer, PurgeScope, RescueRequest,
     RetentionPolicy, Task, Wakeups,
 };
 use awa_core::{
@@ -110,7 +110,7 @@ async fn a_broken_down_store_fails_every_call_until_it_is_healed() {
     store.script(Operation::Get, Fault::Before(StoreErrorKind::Denied));
     store.break_down(StoreErrorKind::Unavailable);
     let failed: Vec<(&str, StoreErrorKind)> = every_call(&store).await;
-    assert_eq!(failed.len(), 31);
+    assert_eq!(failed.len(), 32);
     assert!(failed.iter().all(|(_, kind)| *kind == StoreErrorKind::Unavailable), "{failed:?}");
     store.heal();
     assert_eq!(store.get(id).await.unwrap_err().kind(), StoreErrorKind::Denied, "the script waited");
@@ -123,7 +123,7 @@ async fn every_call(store: &FaultyStore<MemStore>) -> Vec<(&'static str, StoreEr
     let every = Duration::from_secs(1);
     let rotation = RotationPolicy { min_age: every, max_bytes: 1 };
     let rescue = RescueRequest { rescuer: ME, staleness: every, page: 1 };
-    let outcomes: [Result<(), StoreError>; 31] = [
+    let outcomes: [Result<(), StoreError>; 32] = [
         store.enqueue(&[]).await.map(drop),
         store.claim(&ClaimRequest { queue: QueueName::new("empty").unwrap(), ..request() }).await.map(drop),
         store.close(&[]).await.map(drop),
@@ -139,6 +139,7 @@ async fn every_call(store: &FaultyStore<MemStore>) -> Vec<(&'static str, StoreEr
         store.prune(RingKind::Lease, &RetentionPolicy::default()).await.map(drop),
         store.tidy().await,
         store.open_queue(&queue()).await,
+        store.forget_dead(every, 1).await.map(drop),
         store.get(JobId(0)).await.map(drop),
         store.list(&JobFilter::default()).await.map(drop),
         store.queues().await.map(drop),
@@ -152,6 +153,7 @@ async fn every_call(store: &FaultyStore<MemStore>) -> Vec<(&'static str, StoreEr
         store.purge_queue(&QueueName::new("empty").unwrap(), PurgeScope::Ready).await.map(drop),
         store.delete(&[]).await.map(drop),
         store.grow_ring(RingKind::Queue, 1).await.map(drop),
+        store.counts(Accuracy::Exact).await.map(drop),
         store.announce(&queue()).await.map(drop),
         store.withdraw(&queue()).await,
         store.wait(&queue(), Duration::ZERO).await.map(drop),

@@ -2,11 +2,11 @@
 
 mod resume;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use awa_core::attempt::ErrorText;
-use awa_core::store::{Acted, JobFilter, JobView, MoveTo, Refusal};
+use awa_core::store::{Accuracy, Acted, JobFilter, JobView, MoveTo, Refusal};
 use awa_core::{CallbackToken, JobId, JobKind, JobState, Priority, QueueName, Store, StoreError};
 use clap::{Args, Subcommand};
 use serde::Serialize;
@@ -15,7 +15,7 @@ use tokio::time::sleep;
 use crate::commands::enqueue::parse_priority;
 use crate::connect::ConnectionArgs;
 use crate::failure::Failure;
-use crate::output::{Format, one_line, printable};
+use crate::output::{Format, one_line, printable, with_accuracy};
 use crate::shape::{ActedShape, JobShape};
 use crate::table::{Column, Table};
 
@@ -31,6 +31,23 @@ Examples:
 
 JSON: {\"jobs\":[...],\"next_before\":48213} with the value for --before of the next page, null at the end.")]
     List(ListArgs),
+
+    /// Count jobs by state. Estimated from what is counted already, unless asked for exact numbers.
+    #[command(after_help = "\
+Examples:
+  awa jobs count
+  awa jobs count --queue mail --exact --json
+
+JSON: {\"accuracy\":\"estimate\",\"jobs\":{\"ready\":3,\"running\":1,...},\"ever\":{\"completed\":90,...}}, ever with the jobs
+that have ended in a state since the beginning, also those whose history is no longer kept.")]
+    Count {
+        /// Only this queue.
+        #[arg(long)]
+        queue: Option<QueueName>,
+        /// Count one by one, which reads everything.
+        #[arg(long)]
+        exact: bool,
+    },
 
     /// Show one job with its arguments, result and error.
     #[command(after_help = "Examples:\n  awa jobs get 4711\n  awa jobs get 4711 --json | jq .result")]
@@ -151,6 +168,7 @@ pub(super) async fn run(connection: &ConnectionArgs, command: &JobsCommand, form
     let store = connection.connect_ready(1).await?;
     match command {
         JobsCommand::List(args) => list(&*store, args, format).await,
+        JobsCommand::Count { queue, exact } => count(&*store, queue.as_ref(), *exact, format).await,
         JobsCommand::Get { id } => get(&*store, *id, format).await,
         JobsCommand::Cancel { ids, reason } => {
             let reason = ErrorText::new(reason);
@@ -194,6 +212,34 @@ async fn list(store: &dyn Store, args: &ListArgs, format: Format) -> Result<(), 
     let text = table_of(&views, next_before);
     let page = Page { jobs: views.into_iter().map(JobShape::from).collect(), next_before };
     format.answer(&page, |_| text)
+}
+
+#[derive(Serialize, Debug)]
+struct Counted {
+    accuracy: Accuracy,
+    jobs: BTreeMap<JobState, u64>,
+    ever: BTreeMap<JobState, u64>,
+}
+
+/// States whose jobs are counted for good.
+const ENDS: [JobState; 3] = [JobState::Completed, JobState::Failed, JobState::Cancelled];
+
+async fn count(store: &SqlxStore, only: Option<&QueueName>, exact: bool, format: Format) -> Result<(), Failure> {
+    let counts = store.counts(if exact { Accuracy::Exact } else { Accuracy::Estimate }).await?;
+    let queues = || counts.queues.iter().filter(|line| only.is_none_or(|only| line.queue == *only));
+    let answer = Counted {
+        accuracy: counts.accuracy,
+        jobs: JobState::ALL.map(|state| (state, queues().map(|line| line.in_states(&[state])).sum())).into(),
+        ever: ENDS.map(|state| (state, queues().map(|line| line.ever_in(&[state])).sum())).into(),
+    };
+    format.answer(&answer, |answer| {
+        let mut table = Table::new([Column::Text("state"), Column::Number("jobs"), Column::Number("ever")]);
+        for (state, jobs) in &answer.jobs {
+            let ever = answer.ever.get(state).map(u64::to_string).unwrap_or_default();
+            table.row([state.to_string(), jobs.to_string(), ever]);
+        }
+        with_accuracy(&table.render(), answer.accuracy)
+    })
 }
 
 fn table_of(views: &[JobView], next_before: Option<JobId>) -> String {

@@ -2,34 +2,40 @@
 
 use std::time::Duration;
 
-use awa_core::store::{PurgeScope, Purged, QueueView};
-use awa_core::{QueueName, QueueSettings, ShardCount, Store, StoreError};
+use awa_core::store::{Accuracy, Counts, PurgeScope, Purged, QueueCounts};
+use awa_core::{JobState, QueueName, QueueSettings, ShardCount, Store, StoreError};
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 use tokio::time::sleep;
 
 use crate::connect::ConnectionArgs;
 use crate::failure::Failure;
-use crate::output::Format;
+use crate::output::{Format, with_accuracy};
 use crate::table::{Column, Table};
 
 const EXAMPLES: &str = "\
 Examples:
   awa queues
+  awa queues --exact
   awa queues pause mail
   awa queues resume mail --json
   awa queues set mail --shards 4 --dead-letter off
   awa queues purge mail --deferred
   awa queues set mail                                what is set for it
 
-JSON: {\"queues\":[{\"queue\":\"mail\",\"paused\":false,\"ready\":3,\"running\":1,\"deferred\":0,\"waiting\":0,\n\"finished\":90,\"dead\":2}]}
+JSON: {\"accuracy\":\"estimate\",\"queues\":[{\"queue\":\"mail\",\"paused\":false,\"ready\":3,\"running\":1,\"deferred\":0,\"waiting\":0,
+\"finished\":90,\"dead\":2,\"ever\":90000}]}, finished with the jobs whose history is kept, ever with all that have ended;
 and for pause and resume {\"queue\":\"mail\",\"paused\":true}, for set {\"queue\":\"mail\",\"enqueue_shards\":4,\"dead_letter\":false},
 for purge {\"queue\":\"mail\",\"jobs\":17,\"contended\":false}.";
 
 /// See [`crate::args::Command::Queues`].
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct QueuesArgs {
+    /// Count one by one, which reads everything, instead of estimating.
+    #[arg(long)]
+    exact: bool,
     #[command(subcommand)]
     command: Option<QueuesCommand>,
 }
@@ -89,7 +95,46 @@ fn parse_shards(text: &str) -> Result<ShardCount, String> {
 
 #[derive(Serialize, Debug)]
 struct Queues {
-    queues: Vec<QueueView>,
+    accuracy: Accuracy,
+    queues: Vec<QueueShape>,
+}
+
+/// A queue as this command prints it.
+#[derive(Serialize, Debug)]
+struct QueueShape {
+    queue: QueueName,
+    paused: bool,
+    ready: u64,
+    running: u64,
+    deferred: u64,
+    waiting: u64,
+    finished: u64,
+    dead: u64,
+    ever: u64,
+}
+
+impl From<Counts> for Queues {
+    fn from(counts: Counts) -> Self {
+        Self { accuracy: counts.accuracy, queues: counts.queues.iter().map(QueueShape::from).collect() }
+    }
+}
+
+impl From<&QueueCounts> for QueueShape {
+    fn from(counts: &QueueCounts) -> Self {
+        const ENDS: [JobState; 3] = [JobState::Completed, JobState::Failed, JobState::Cancelled];
+        let of = |state| counts.in_states(&[state]);
+        Self {
+            queue: counts.queue.clone(),
+            paused: counts.paused,
+            ready: of(JobState::Ready),
+            running: of(JobState::Running),
+            deferred: of(JobState::Deferred),
+            waiting: of(JobState::Waiting),
+            finished: counts.in_states(&ENDS),
+            dead: of(JobState::Dead),
+            ever: counts.ever_in(&ENDS),
+        }
+    }
 }
 
 /// The answer of `awa queues purge`.
@@ -136,7 +181,8 @@ pub(super) async fn run(connection: &ConnectionArgs, args: &QueuesArgs, format: 
     let store = connection.connect_ready(1).await?;
     let (queue, paused) = match &args.command {
         None | Some(QueuesCommand::List) => {
-            return format.answer(&Queues { queues: store.queues().await? }, |answer| table_of(&answer.queues));
+            let accuracy = if args.exact { Accuracy::Exact } else { Accuracy::Estimate };
+            return format.answer(&Queues::from(store.counts(accuracy).await?), table_of);
         }
         Some(QueuesCommand::Pause { name }) => (name, true),
         Some(QueuesCommand::Resume { name }) => (name, false),
@@ -192,8 +238,8 @@ async fn set(
     Ok(settings)
 }
 
-fn table_of(queues: &[QueueView]) -> String {
-    if queues.is_empty() {
+fn table_of(answer: &Queues) -> String {
+    if answer.queues.is_empty() {
         return "no queues".to_owned();
     }
     let mut table = Table::new([
@@ -205,14 +251,15 @@ fn table_of(queues: &[QueueView]) -> String {
         Column::Number("waiting"),
         Column::Number("finished"),
         Column::Number("dead"),
+        Column::Number("ever"),
     ]);
-    for view in queues {
+    for view in &answer.queues {
         let paused = if view.paused { "yes" } else { "no" };
-        let counts = [view.ready, view.running, view.deferred, view.waiting, view.finished, view.dead];
+        let counts = [view.ready, view.running, view.deferred, view.waiting, view.finished, view.dead, view.ever];
         let names = [view.queue.to_string(), paused.to_owned()];
         table.row(names.into_iter().chain(counts.map(|count| count.to_string())).collect::<Vec<_>>());
     }
-    table.render()
+    with_accuracy(&table.render(), answer.accuracy)
 }
 
 #[cfg(test)]
@@ -241,13 +288,19 @@ mod tests {
 
     #[test]
     fn queues_print_as_a_stable_shape_and_as_a_table() {
-        let queue = QueueName::new("mail").unwrap();
-        let view =
-            QueueView { queue, paused: true, ready: 1, running: 2, deferred: 3, finished: 4, dead: 5, waiting: 6 };
-        let answer = Queues { queues: vec![view] };
-        let expected = r#"{"queues":[{"queue":"mail","paused":true,"ready":1,"running":2,"deferred":3,"waiting":6,"finished":4,"dead":5}]}"#;
+        let mut counts = QueueCounts::empty(QueueName::new("mail").unwrap(), true);
+        let states = [JobState::Ready, JobState::Running, JobState::Deferred, JobState::Completed, JobState::Dead];
+        for (state, jobs) in states.into_iter().zip(1..) {
+            counts.add(state, jobs, if state == JobState::Completed { 40 } else { 0 });
+        }
+        let answer = Queues::from(Counts::new(Accuracy::Estimate, vec![counts]));
+        let expected = concat!(
+            r#"{"accuracy":"estimate","queues":[{"queue":"mail","paused":true,"ready":1,"running":2,"deferred":3,"#,
+            r#""waiting":0,"finished":4,"dead":5,"ever":40}]}"#
+        );
         assert_eq!(serde_json::to_string(&answer).unwrap(), expected);
-        let table = table_of(&answer.queues);
-        assert_eq!(table.lines().last(), Some("mail   yes         1        2         3        6         4     5"));
+        let table = table_of(&answer);
+        let line = "mail   yes         1        2         3        0         4     5    40";
+        assert_eq!(table.lines().rev().take(2).collect::<Vec<_>>(), ["estimated; --exact counts one by one", line]);
     }
 }

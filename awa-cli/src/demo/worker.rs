@@ -25,12 +25,10 @@ const RETENTION: RetentionPolicy = RetentionPolicy { completed: Duration::from_h
 /// A worker on `queue` that has not begun to work.
 pub(super) fn build(store: Arc<dyn Store>, queue: &QueueName, gate: Gate) -> Result<Worker, Failure> {
     let retry = RetryPolicy::exponential(Duration::from_millis(100), Duration::from_secs(2))?;
-    let maintenance = MaintenanceConfig {
-        promote_every: Duration::from_millis(100),
-        rescue_every: Duration::from_millis(500),
-        retention: RETENTION,
-        ..MaintenanceConfig::default()
-    };
+    let mut maintenance = MaintenanceConfig::default();
+    maintenance.promote_every = Duration::from_millis(100);
+    maintenance.rescue_every = Duration::from_millis(500);
+    maintenance.retention = RETENTION;
     let config =
         QueueConfig::default().concurrency(CONCURRENCY).prefetch(PREFETCH).poll_interval(Duration::from_millis(200));
     Ok(Worker::builder(store)

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use awa_core::attempt::ErrorText;
-use awa_core::store::{Acted, JobFilter, Refusal};
+use awa_core::store::{Accuracy, Acted, JobFilter, Refusal};
 use awa_core::{AttemptEnd, JobId, JobKind, JobState, NewJob};
 
 use crate::Subject;
@@ -287,6 +287,33 @@ pub async fn a_page_has_a_longest_length(subject: &dyn Subject) {
     let page = scene.store().list(&filter).await.expect("list");
     assert_eq!(page.len(), JobFilter::MAX_LIMIT);
     assert_eq!(page[0].id, *jobs.last().expect("there are jobs"));
+}
+
+/// What has ended is counted for good: when its history is reclaimed, and when it is deleted.
+pub async fn what_has_ended_is_counted_for_good(subject: &dyn Subject) {
+    let scene = Scene::open(subject, &["email"]).await;
+    let mut expected = [0, 0];
+    for round in 1..=3 {
+        let jobs = scene.enqueue_each("email", &["a", "b", "c", "d"]).await;
+        let attempts = scene.claim("email", 3).await;
+        scene.complete(&attempts[..1]).await;
+        scene.close_one(&attempts[1], AttemptEnd::CompleteWith { result: json("1") }).await;
+        scene.close_one(&attempts[2], AttemptEnd::Cancel { reason: ErrorText::new("no longer wanted") }).await;
+        scene.cancel(&jobs[3..]).await;
+        scene.delete(&[jobs[round % 4]]).await;
+        expected = expected.map(|count| count + 2);
+        for _ in 0..2 {
+            for accuracy in [Accuracy::Exact, Accuracy::Estimate] {
+                let counts = scene.store().counts(accuracy).await.expect("counts");
+                let email = counts.queues.iter().find(|line| line.queue == queue("email")).expect("the queue is known");
+                let ever = [JobState::Completed, JobState::Cancelled].map(|state| email.ever_in(&[state]));
+                assert_eq!(ever, expected, "{accuracy:?} in round {round}");
+            }
+            scene.expect_all_reclaimed().await;
+            scene.store().tidy().await.expect("tidy");
+            scene.agree().await;
+        }
+    }
 }
 
 /// A queue is listed from its first use on, opened by a worker or by its first job, and counts exactly.

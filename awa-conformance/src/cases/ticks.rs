@@ -67,3 +67,30 @@ pub async fn promotions_at_once_move_each_job_once(subject: &dyn Subject) {
     expected.sort_unstable();
     assert_eq!(taken, expected);
 }
+
+/// Dead jobs go when their time is over, longest dead first, in bounded steps; their keys are free, and no other job goes
+/// with them (bug class 152).
+pub async fn dead_jobs_go_when_their_time_is_over(subject: &dyn Subject) {
+    let scene = Scene::open(subject, &["email"]).await;
+    let hour = Duration::from_hours(1);
+    let mut dead = Vec::new();
+    for _ in 0..3 {
+        dead.push((scene.job_in(JobState::Dead).await, JobState::Dead));
+        scene.pass(Duration::from_mins(1)).await;
+    }
+    let others = [JobState::Ready, JobState::Running, JobState::Deferred, JobState::Completed, JobState::Cancelled];
+    let mut kept = Vec::new();
+    for state in others {
+        kept.push((scene.job_in(state).await, state));
+    }
+    let forget = async |limit| scene.store().forget_dead(hour, limit).await.expect("forget_dead");
+    assert_eq!(forget(10).await, 0, "they are too young");
+    scene.pass(hour).await;
+    kept.push((scene.job_in(JobState::Dead).await, JobState::Dead));
+    assert_eq!(forget(2).await, 2);
+    scene.expect(&[&dead[2..], &kept[..]].concat()).await;
+    assert_eq!((scene.state(dead[0].0).await, scene.state(dead[1].0).await), (None, None));
+    assert_eq!((forget(2).await, forget(2).await), (1, 0));
+    let left = scene.expect(&kept).await;
+    assert_eq!(left.len(), kept.len());
+}

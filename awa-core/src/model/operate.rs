@@ -1,6 +1,7 @@
 //! Operators look at jobs and intervene.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use super::places::Place;
 use super::rows::{ReadyPlace, Row, Tombstone, TombstoneKind};
@@ -186,6 +187,15 @@ impl Model {
     /// Removes jobs that have ended. See [`Operator::delete`](crate::store::Operator::delete).
     pub fn delete(&mut self, jobs: &[JobId]) -> Vec<Acted> {
         jobs.iter().map(|job| self.delete_one(*job)).collect()
+    }
+
+    /// Deletes jobs that died long ago. See [`Maintainer::forget_dead`](crate::store::Maintainer::forget_dead).
+    pub fn forget_dead(&mut self, age: Duration, limit: usize, now: Timestamp) -> usize {
+        let dead = self.dead.iter().filter(|(_, dead)| now.since(dead.died_at) >= age);
+        let mut old: Vec<(Timestamp, JobId)> = dead.map(|(job, dead)| (dead.died_at, *job)).collect();
+        old.sort_unstable();
+        old.truncate(limit);
+        old.iter().filter(|(_, job)| matches!(self.delete_one(*job), Acted::Done { .. })).count()
     }
 
     fn delete_one(&mut self, job: JobId) -> Acted {

@@ -209,6 +209,7 @@ impl Model {
                 Some(KeepReason::WrongState { is: SlotState::Sealed, needs: SlotState::Drained })
             }
             PruneDecision::Truncate if ring == RingKind::Queue => {
+                self.count_for_good(slot);
                 self.queue_ring.truncate(slot);
                 None
             }

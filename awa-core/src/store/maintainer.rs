@@ -195,6 +195,10 @@ pub trait Maintainer: Send + Sync {
 
     /// Makes sure that the lanes of `queue` exist, so that its first job is found at once. Idempotent.
     async fn open_queue(&self, queue: &QueueName) -> Result<(), StoreError>;
+
+    /// Deletes at most `limit` jobs that died `age` ago or before, longest dead first, with the keys that they may hold;
+    /// returns how many. One that somebody else holds is passed over.
+    async fn forget_dead(&self, age: Duration, limit: usize) -> Result<usize, StoreError>;
 }
 
 #[cfg(test)]

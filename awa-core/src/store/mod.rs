@@ -50,7 +50,9 @@ pub use maintainer::{
     Rotated, Task, Unpinned,
 };
 pub use move_to::MoveTo;
-pub use operator::{Acted, CensusCount, DeferredReason, Grown, JobFilter, JobView, Operator, QueueView, Refusal};
+pub use operator::{
+    Accuracy, Acted, CensusCount, Counts, DeferredReason, Grown, JobFilter, JobView, Operator, QueueCounts, QueueView, Refusal,
+};
 pub use producer::Producer;
 pub use purge::{PurgeScope, Purged};
 pub use wakeups::{SleepTicket, Wakeups};

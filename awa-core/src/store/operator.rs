@@ -134,6 +134,96 @@ pub struct CensusCount {
     pub jobs: u64,
 }
 
+/// How carefully jobs are counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Accuracy {
+    /// One by one, at one instant. As slow as reading everything.
+    Exact,
+    /// By what is counted already: as many looks as there were batches, not jobs. While jobs move, one may be missed or
+    /// seen twice; of a long backlog only a part is counted ([`Counts::MOST_READY`]); and finished jobs that were deleted
+    /// count until their history is reclaimed.
+    Estimate,
+}
+
+impl Accuracy {
+    /// The name in JSON.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Exact => "exact",
+            Self::Estimate => "estimate",
+        }
+    }
+}
+
+/// How many jobs each queue has.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Counts {
+    /// How they were counted.
+    pub accuracy: Accuracy,
+    /// A line per queue with at least one lane or job, by name.
+    pub queues: Vec<QueueCounts>,
+}
+
+impl Counts {
+    /// Of the ready jobs of one ring slot, an estimate counts at most so many.
+    pub const MOST_READY: u32 = 100_000;
+
+    /// The answer with these lines.
+    pub fn new(accuracy: Accuracy, queues: Vec<QueueCounts>) -> Self {
+        Self { accuracy, queues }
+    }
+}
+
+/// How many jobs one queue has.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct QueueCounts {
+    /// The queue.
+    pub queue: QueueName,
+    /// Whether claims of it are held back.
+    pub paused: bool,
+    /// Jobs by state. One entry per [`JobState`], in the order of [`JobState::ALL`].
+    pub jobs: Vec<CensusCount>,
+    /// Jobs that have ever ended in a state, also those whose history is no longer retained; only completed, failed and
+    /// cancelled ones are counted. One entry per [`JobState`]. Always an estimate: a job that is cancelled in the moment
+    /// in which it is claimed may count twice.
+    pub ever: Vec<CensusCount>,
+}
+
+impl QueueCounts {
+    /// A queue without jobs.
+    pub fn empty(queue: QueueName, paused: bool) -> Self {
+        let nothing = JobState::ALL.map(|state| CensusCount { state, jobs: 0 }).to_vec();
+        Self { queue, paused, jobs: nothing.clone(), ever: nothing }
+    }
+
+    /// Counts `jobs` more in `state`, and `ever` more that have ended in it.
+    pub fn add(&mut self, state: JobState, jobs: u64, ever: u64) {
+        for (counts, more) in [(&mut self.jobs, jobs), (&mut self.ever, ever)] {
+            if let Some(count) = counts.iter_mut().find(|count| count.state == state) {
+                count.jobs = count.jobs.saturating_add(more);
+            }
+        }
+    }
+
+    /// Jobs in any of these states.
+    pub fn in_states(&self, states: &[JobState]) -> u64 {
+        sum(&self.jobs, states)
+    }
+
+    /// Jobs that have ever ended in any of these states.
+    pub fn ever_in(&self, states: &[JobState]) -> u64 {
+        sum(&self.ever, states)
+    }
+}
+
+fn sum(counts: &[CensusCount], states: &[JobState]) -> u64 {
+    counts.iter().filter(|count| states.contains(&count.state)).map(|count| count.jobs).sum()
+}
+
 /// Why an operator's wish was not carried out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -241,4 +331,7 @@ pub trait Operator: Send + Sync {
     /// Gives a ring more slots while everybody goes on working, also in transactions that are open (C10). Slot by slot: when
     /// it is cut off, the ring has some of them and is sound. The answer is the same when it has that many already.
     async fn grow_ring(&self, ring: RingKind, slots: u8) -> Result<Grown, StoreError>;
+
+    /// Counts the jobs of all queues, as carefully as asked for.
+    async fn counts(&self, accuracy: Accuracy) -> Result<Counts, StoreError>;
 }

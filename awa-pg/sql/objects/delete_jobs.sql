@@ -8,7 +8,7 @@
 -- Caller: Operator::delete.
 CREATE OR REPLACE FUNCTION /*schema*/awa.delete_jobs(p_jobs bigint[], p_now timestamptz DEFAULT NULL)
 RETURNS TABLE (position_of_id integer, answer text) LANGUAGE plpgsql VOLATILE
-SET jit = off SET search_path = pg_catalog, pg_temp SET lock_timeout = '100ms' AS $awa$
+SET jit = off SET search_path = pg_catalog, pg_temp AS $awa$
 DECLARE
     v_now timestamptz := coalesce(p_now, clock_timestamp());
     v_job record;

@@ -5,7 +5,7 @@
 -- Caller: delete_jobs.
 CREATE OR REPLACE FUNCTION /*schema*/awa.hide_finished(p_job bigint, p_state text, p_lease bigint, p_now timestamptz)
 RETURNS text LANGUAGE plpgsql VOLATILE
-SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $awa$
+SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET lock_timeout = '100ms' AS $awa$
 DECLARE
     v_slot smallint;
 BEGIN

@@ -4,6 +4,7 @@
 --   args, metadata, created_at, run_at and deferred_reason (deferred), claimed_at (running), finalized_at,
 --   result, error.
 -- Parameters: none.
+-- Plan: children have no statistics. What is open is found first (OFFSET 0), and each of its jobs by index.
 -- Returns: a row per job.
 -- Locks: ACCESS SHARE on the tables read.
 -- Caller: get, list, queues, census; dashboards.
@@ -28,13 +29,19 @@ WHERE NOT /*schema*/awa.is_passed(f.seen, f.part_xids, f.part_jobs, r.xid, r.job
 UNION ALL
 SELECT r.job_id, 'running', l.queue, r.kind, l.priority, (coalesce(r.attempt, 0) + 1)::smallint, r.max_attempts,
        coalesce(r.run_lease, 0) + 1, r.args, r.metadata, r.created_at, NULL, NULL, o.claimed_at, NULL, NULL, r.last_error
-FROM /*schema*/awa.open_claims AS o
-JOIN /*schema*/awa.emitted_attempts AS e
-    ON e.ready_slot = o.ready_slot AND e.lane_id = o.lane_id AND e.seq = o.attempt_seq AND o.open @> e.receipt_id
-JOIN /*schema*/awa.ready_entries AS r
-    ON r.ready_slot = e.ready_slot AND r.lane_id = e.lane_id AND r.job_id = e.job_id
-   AND coalesce(r.run_lease, 0) = e.row_lease
-JOIN /*schema*/awa.queue_lanes AS l ON l.lane_id = r.lane_id
+FROM (SELECT c.ready_slot, c.lane_id, c.attempt_seq, c.claimed_at, c.open FROM /*schema*/awa.open_claims AS c
+      WHERE NOT isempty(c.open) OFFSET 0) AS o
+CROSS JOIN LATERAL (
+    SELECT m.job_id, m.row_lease, m.first_xid, m.first_job, m.last_xid FROM /*schema*/awa.emitted_attempts AS m
+    WHERE m.ready_slot = o.ready_slot AND m.lane_id = o.lane_id AND m.seq = o.attempt_seq AND o.open @> m.receipt_id
+    OFFSET 0) AS e
+CROSS JOIN LATERAL (
+    SELECT n.job_id, n.kind, n.attempt, n.max_attempts, n.run_lease, n.args, n.metadata, n.created_at, n.last_error
+    FROM /*schema*/awa.ready_entries AS n
+    WHERE n.ready_slot = o.ready_slot AND n.lane_id = o.lane_id AND (n.xid, n.job_id) >= (e.first_xid, e.first_job)
+      AND n.xid <= e.last_xid AND n.job_id = e.job_id AND coalesce(n.run_lease, 0) = e.row_lease
+    ORDER BY n.xid, n.job_id LIMIT 1) AS r
+JOIN /*schema*/awa.queue_lanes AS l ON l.lane_id = o.lane_id
 UNION ALL
 SELECT c.job_id, 'ready', l.queue, c.kind, l.priority, c.attempt, c.max_attempts, c.run_lease, c.args, c.metadata,
        c.created_at, NULL, NULL, NULL, NULL, NULL, c.last_error

@@ -1,4 +1,4 @@
--- Purpose: reclaims a slot of the queue ring that was proven spent under its locks.
+-- Purpose: reclaims a slot of the queue ring that was proven spent under its locks, and counts its history for good.
 -- Parameters: the slot.
 -- Returns: nothing.
 -- Locks: ACCESS EXCLUSIVE on the children, held already.
@@ -10,6 +10,7 @@ BEGIN
     CASE p_slot
     -- each queue slot:
     WHEN 0/*slot*/ THEN
+        PERFORM /*schema*/awa.fold_counters_0/*slot*/();
         -- A child without pages is left alone: each TRUNCATE writes to the catalog.
         IF pg_relation_size('/*schema*/awa.ready_entries_0/*slot*/') > 0 THEN
             TRUNCATE /*schema*/awa.ready_entries_0/*slot*/;

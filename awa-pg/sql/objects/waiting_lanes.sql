@@ -2,7 +2,7 @@
 -- Parameters: the slot; stop counting at so many rows.
 -- Returns: a row per lane.
 -- Locks: as waiting_lanes_0.
--- Caller: Maintainer::unpin, carry_slot.
+-- Caller: Maintainer::unpin, carry_slot, Operator::counts.
 CREATE OR REPLACE FUNCTION /*schema*/awa.waiting_lanes(p_slot smallint, p_limit bigint)
 RETURNS TABLE (lane_id bigint, waiting bigint)
 LANGUAGE plpgsql VOLATILE SET jit = off SET search_path = pg_catalog, pg_temp

@@ -46,6 +46,8 @@ macro_rules! delegate_store {
                 -> Result<Vec<awa_core::store::PruneReport>, awa_core::StoreError>;
             async fn tidy(&self) -> Result<(), awa_core::StoreError>;
             async fn open_queue(&self, queue: &awa_core::QueueName) -> Result<(), awa_core::StoreError>;
+            async fn forget_dead(&self, age: std::time::Duration, limit: usize)
+                -> Result<usize, awa_core::StoreError>;
         });
         $crate::delegate_store!(@one $store, $field, awa_core::store::Operator {
             async fn get(&self, job: awa_core::JobId)
@@ -72,6 +74,8 @@ macro_rules! delegate_store {
                 -> Result<Vec<awa_core::store::Acted>, awa_core::StoreError>;
             async fn grow_ring(&self, ring: awa_core::ring::RingKind, slots: u8)
                 -> Result<awa_core::store::Grown, awa_core::StoreError>;
+            async fn counts(&self, accuracy: awa_core::store::Accuracy)
+                -> Result<awa_core::store::Counts, awa_core::StoreError>;
         });
 
         impl awa_core::Store for $store {

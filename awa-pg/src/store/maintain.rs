@@ -37,6 +37,7 @@ impl PgStore {
         self.call("tidy", self.sql.statement("ticks/release_leftover_keys"), &[]).await?;
         self.call("tidy", self.sql.statement("ticks/deliver_cancels"), &[self.clock.param()]).await?;
         self.call("tidy", self.sql.statement("ticks/forget_orphaned_notes"), &[self.clock.param()]).await?;
+        self.call("tidy", self.sql.statement("ticks/compact_counters"), &[]).await?;
         self.call("tidy", self.sql.statement("ticks/forget_instances"), &[self.clock.param()]).await.map(drop)
     }
 
@@ -44,5 +45,15 @@ impl PgStore {
     pub async fn open_queue(&self, queue: &QueueName) -> Result<(), StoreError> {
         let params = [Param::Text(queue.as_str().into())];
         self.call("open_queue", self.sql.statement("ticks/open_queue"), &params).await.map(drop)
+    }
+
+    /// See [`Maintainer::forget_dead`](awa_core::store::Maintainer::forget_dead).
+    pub async fn forget_dead(&self, age: Duration, limit: usize) -> Result<usize, StoreError> {
+        const OPERATION: &str = "forget_dead";
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let params = [Param::I64(micros_of(age)), Param::I64(limit), self.clock.param()];
+        let rows = self.call(OPERATION, self.sql.statement("ticks/forget_dead"), &params).await?;
+        let jobs = only_row(OPERATION, &rows)?.i64(0).map_err(undecodable(OPERATION))?;
+        Ok(usize::try_from(jobs).unwrap_or(0))
     }
 }

@@ -371,6 +371,10 @@ impl Maintainer for FakeStore {
     async fn open_queue(&self, _: &QueueName) -> Result<(), StoreError> {
         self.enter("open_queue", 1)
     }
+
+    async fn forget_dead(&self, _: Duration, _: usize) -> Result<usize, StoreError> {
+        self.enter("forget_dead", 1).map(|()| 0)
+    }
 }
 
 /// A worker never asks as an operator does.
@@ -425,6 +429,10 @@ impl Operator for FakeStore {
     }
 
     async fn grow_ring(&self, _: RingKind, _: u8) -> Result<Grown, StoreError> {
+        unreachable!("a worker is no operator")
+    }
+
+    async fn counts(&self, _: Accuracy) -> Result<Counts, StoreError> {
         unreachable!("a worker is no operator")
     }
 }

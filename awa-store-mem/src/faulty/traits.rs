@@ -7,8 +7,8 @@ use awa_core::attempt::{ErrorText, Receipt};
 use awa_core::retry::RetryPolicy;
 use awa_core::ring::{RingKind, RotationPolicy};
 use awa_core::store::{
-    Acted, AttemptNote, Attempts, Callback, CensusCount, ClaimRequest, Claimed, Consumer, Drained, Grown, JobFilter,
-    JobView, Maintainer, Memory, MoveTo, NoteAnswer, Operator, Producer, Promoted, PruneReport, PurgeScope, Purged,
+    Accuracy, Acted, AttemptNote, Attempts, Callback, CensusCount, ClaimRequest, Claimed, Consumer, Counts, Drained, Grown,
+    JobFilter, JobView, Maintainer, Memory, MoveTo, NoteAnswer, Operator, Producer, Promoted, PruneReport, PurgeScope, Purged,
     QueueView, RescueRequest, Rescued, RetentionPolicy, Rotated, SleepTicket, Task, Unpinned, Wakeups,
 };
 use awa_core::unpin::UnpinPolicy;
@@ -105,6 +105,10 @@ impl<S: Store> Maintainer for FaultyStore<S> {
     async fn open_queue(&self, queue: &QueueName) -> Result<(), StoreError> {
         self.run(Operation::OpenQueue, self.inside.open_queue(queue)).await
     }
+
+    async fn forget_dead(&self, age: Duration, limit: usize) -> Result<usize, StoreError> {
+        self.run(Operation::ForgetDead, self.inside.forget_dead(age, limit)).await
+    }
 }
 
 #[async_trait]
@@ -159,6 +163,10 @@ impl<S: Store> Operator for FaultyStore<S> {
 
     async fn grow_ring(&self, ring: RingKind, slots: u8) -> Result<Grown, StoreError> {
         self.run(Operation::GrowRing, self.inside.grow_ring(ring, slots)).await
+    }
+
+    async fn counts(&self, accuracy: Accuracy) -> Result<Counts, StoreError> {
+        self.run(Operation::Counts, self.inside.counts(accuracy)).await
     }
 }
 

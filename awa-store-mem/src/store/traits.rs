@@ -7,8 +7,8 @@ use awa_core::attempt::{ErrorText, Receipt};
 use awa_core::retry::RetryPolicy;
 use awa_core::ring::{RingKind, RotationPolicy};
 use awa_core::store::{
-    Acted, AttemptNote, Attempts, Callback, CensusCount, ClaimRequest, Claimed, Consumer, Drained, Grown, JobFilter,
-    JobView, Maintainer, Memory, MoveTo, NoteAnswer, Operator, Producer, Promoted, PruneReport, PurgeScope, Purged,
+    Accuracy, Acted, AttemptNote, Attempts, Callback, CensusCount, ClaimRequest, Claimed, Consumer, Counts, Drained, Grown,
+    JobFilter, JobView, Maintainer, Memory, MoveTo, NoteAnswer, Operator, Producer, Promoted, PruneReport, PurgeScope, Purged,
     QueueView, RescueRequest, Rescued, RetentionPolicy, Rotated, SleepTicket, Task, Unpinned, Wakeups,
 };
 use awa_core::unpin::UnpinPolicy;
@@ -105,6 +105,10 @@ impl Maintainer for MemStore {
     async fn open_queue(&self, queue: &QueueName) -> Result<(), StoreError> {
         self.step("open_queue", |model, _| model.open_queue(queue))
     }
+
+    async fn forget_dead(&self, age: Duration, limit: usize) -> Result<usize, StoreError> {
+        self.step("forget_dead", |model, now| model.forget_dead(age, limit, now))
+    }
 }
 
 #[async_trait]
@@ -159,6 +163,10 @@ impl Operator for MemStore {
 
     async fn grow_ring(&self, ring: RingKind, slots: u8) -> Result<Grown, StoreError> {
         self.step("grow_ring", |model, now| model.grow_ring(ring, slots, now))
+    }
+
+    async fn counts(&self, accuracy: Accuracy) -> Result<Counts, StoreError> {
+        self.step("counts", |model, _| model.counts(accuracy))
     }
 }
 
