@@ -220,7 +220,8 @@ mod tests {
     fn each_missing_capability_is_named() {
         let outcome = Outcome::NotCovered { case: "topic::case", missing: Capability::ALL.into() };
         let expected = "not covered: topic::case: the subject lacks a clock that can be moved and transactions of an \
-                        application and wake-ups and rings";
+                        application and wake-ups and rings and notes and callbacks of attempts and settings, moves \
+                        and purges of queues";
         assert_eq!(outcome.to_string(), expected);
         assert_eq!(
             Capabilities::only([Capability::Clock]),
@@ -232,6 +233,8 @@ mod tests {
                     .without(Capability::Transactions)
                     .without(Capability::Wakeups)
                     .without(Capability::Rings)
+                    .without(Capability::Notes)
+                    .without(Capability::Queues)
             }
         );
     }

@@ -214,6 +214,7 @@ impl Model {
                 return Acted::Refused(Refusal::WrongState(from));
             }
         }
+        self.forget(job);
         self.transactions.write_and_commit();
         Acted::Done { from }
     }

@@ -70,6 +70,7 @@ impl Model {
 
     fn remove(&mut self, job: JobId, body: &Body, purged: &mut Purged) {
         self.give_key_up(job, body);
+        self.forget(job);
         purged.jobs += 1;
     }
 }

@@ -21,7 +21,9 @@ BEGIN
     -- each queue slot:
     WHEN 0/*slot*/ THEN LOCK TABLE /*schema*/awa.receipt_completion_tombstones_0/*slot*/ IN ROW EXCLUSIVE MODE;
     -- end each
-    ELSE RETURN NULL;
+    ELSE
+        PERFORM /*schema*/awa.refuse_unknown_slot('queue', v_slot, false);
+        RETURN NULL;
     END CASE;
     -- Under the lock, in a new statement: the slot may have been reclaimed meanwhile.
     PERFORM FROM /*schema*/awa.find_job(p_job) AS j WHERE j.state = p_state AND j.run_lease = p_lease;

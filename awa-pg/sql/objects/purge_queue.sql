@@ -40,6 +40,7 @@ BEGIN
             SELECT array_agg(g.job_id) INTO v_ids FROM gone AS g;
             IF v_ids IS NOT NULL THEN
                 PERFORM /*schema*/awa.release_unique_keys(v_ids, 0::smallint);
+                PERFORM /*schema*/awa.forget_notes(v_ids);
                 jobs := jobs + cardinality(v_ids);
             END IF;
         END IF;
@@ -70,6 +71,7 @@ BEGIN
         SELECT array_agg(g.job_id) INTO v_ids FROM gone AS g;
         IF v_ids IS NOT NULL THEN
             PERFORM /*schema*/awa.release_unique_keys(v_ids, 0::smallint);
+            PERFORM /*schema*/awa.forget_notes(v_ids);
             jobs := jobs + cardinality(v_ids);
         END IF;
         PERFORM FROM /*schema*/awa.deferred_jobs AS d WHERE d.queue = p_queue LIMIT 1;
