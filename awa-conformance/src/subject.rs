@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use awa_core::store::ClaimShape;
 use awa_core::{Enqueued, NewJob, Store, StoreError};
 
 /// Something a case needs beyond the traits of a store.
@@ -40,13 +41,22 @@ pub struct Capabilities {
     pub claim_slots: u8,
     /// Slots of the lease ring, at least 3.
     pub lease_slots: u8,
+    /// The shape in which the cases claim, but for those that are about shapes.
+    pub shape: ClaimShape,
 }
 
 impl Capabilities {
     /// Everything, with rings of these sizes, and a lease ring of 3 slots.
     pub fn all(queue_slots: u8, claim_slots: u8) -> Self {
         let has = [Capability::Clock, Capability::Transactions, Capability::Wakeups].into();
-        Self { has, queue_slots, claim_slots, lease_slots: 3 }
+        Self { has, queue_slots, claim_slots, lease_slots: 3, shape: ClaimShape::Compact }
+    }
+
+    /// The same, with claims of this shape.
+    #[must_use]
+    pub fn claiming(mut self, shape: ClaimShape) -> Self {
+        self.shape = shape;
+        self
     }
 
     /// The same without `capability`.

@@ -17,6 +17,7 @@
 mod carry;
 mod check;
 mod claim;
+mod claims;
 mod close;
 mod enqueue;
 #[cfg(test)]
@@ -28,6 +29,7 @@ mod rescue;
 mod rings;
 mod rows;
 mod slots;
+mod sweeps;
 mod transactions;
 mod unique;
 mod unpin;
@@ -47,9 +49,10 @@ pub use check::Violation;
 pub use transactions::TransactionId;
 pub use unique::KeyInDoubt;
 
+use claims::ClaimSlot;
 use leases::LeaseSlot;
 use rescue::Process;
-use rows::{ClaimSlot, DeadRow, DeferredRow, Lane, QueueSlot, ReadyRow};
+use rows::{DeadRow, DeferredRow, Lane, QueueSlot, ReadyRow};
 use slots::Ring;
 use transactions::Transactions;
 use unique::Holder;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use awa_conformance::{Capabilities, Subject, SubjectTransaction};
 use awa_core::model::RingSizes;
+use awa_core::store::ClaimShape;
 use awa_core::{Enqueued, NewJob, Store, StoreError, Timestamp};
 use awa_store_mem::{FaultyStore, ManualClock, MemStore, MemTransaction};
 
@@ -16,12 +17,13 @@ struct Fixture {
     memory: MemStore,
     store: Arc<dyn Store>,
     clock: ManualClock,
+    shape: ClaimShape,
 }
 
-fn fresh<S: Store + 'static>(wrap: impl FnOnce(MemStore) -> S) -> Fixture {
+fn fresh<S: Store + 'static>(shape: ClaimShape, wrap: impl FnOnce(MemStore) -> S) -> Fixture {
     let clock = ManualClock::at(Timestamp::from_micros(1_700_000_000_000_000));
     let memory = MemStore::with_clock(Arc::new(clock.clone()), RINGS);
-    Fixture { store: Arc::new(wrap(memory.clone())), memory, clock }
+    Fixture { store: Arc::new(wrap(memory.clone())), memory, clock, shape }
 }
 
 #[async_trait]
@@ -39,7 +41,7 @@ impl Subject for Fixture {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities::all(RINGS.queue, RINGS.claim)
+        Capabilities::all(RINGS.queue, RINGS.claim).claiming(self.shape)
     }
 }
 
@@ -72,11 +74,17 @@ impl SubjectTransaction for Transaction {
 mod memory {
     use super::*;
 
-    awa_conformance::suite!(tokio::test, std::future::ready(fresh(|memory| memory)));
+    awa_conformance::suite!(tokio::test, std::future::ready(fresh(ClaimShape::Compact, |memory| memory)));
 }
 
 mod faulty {
     use super::*;
 
-    awa_conformance::suite!(tokio::test, std::future::ready(fresh(FaultyStore::new)));
+    awa_conformance::suite!(tokio::test, std::future::ready(fresh(ClaimShape::Compact, FaultyStore::new)));
+}
+
+mod row_local {
+    use super::*;
+
+    awa_conformance::suite!(tokio::test, std::future::ready(fresh(ClaimShape::RowLocal, |memory| memory)));
 }

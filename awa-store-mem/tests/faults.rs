@@ -7,8 +7,8 @@ use awa_core::id::Nonce;
 use awa_core::retry::RetryPolicy;
 use awa_core::ring::{RingKind, RotationPolicy};
 use awa_core::store::{
-    BatchLimit, ClaimRequest, Consumer, JobFilter, Maintainer, Operator, Producer, RescueRequest, RetentionPolicy,
-    Task, Wakeups,
+    BatchLimit, ClaimRequest, ClaimShape, Consumer, JobFilter, Maintainer, Operator, Producer, RescueRequest,
+    RetentionPolicy, Task, Wakeups,
 };
 use awa_core::{
     AttemptEnd, Closure, ClosureAnswer, InstanceId, JobId, JobKind, JobState, JsonText, NewJob, QueueName, Store,
@@ -35,6 +35,7 @@ fn request() -> ClaimRequest {
         max_bytes: u64::MAX,
         deadline: None,
         aging: None,
+        shape: ClaimShape::Compact,
     }
 }
 

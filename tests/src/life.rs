@@ -6,8 +6,8 @@ use awa_core::attempt::ErrorText;
 use awa_core::retry::RetryPolicy;
 use awa_core::ring::{RingKind, RotationPolicy};
 use awa_core::store::{
-    Acted, BatchLimit, ClaimRequest, Consumer, JobFilter, Maintainer, Operator, Producer, RescueRequest, Rescued,
-    RetentionPolicy, Task,
+    Acted, BatchLimit, ClaimRequest, ClaimShape, Consumer, JobFilter, Maintainer, Operator, Producer, RescueRequest,
+    Rescued, RetentionPolicy, Task,
 };
 use awa_core::{
     AttemptEnd, ClaimedJob, Closure, ClosureAnswer, InstanceId, JobId, JobKind, JobState, JsonText, NewJob, Nonce,
@@ -63,6 +63,7 @@ impl Life<'_> {
             max_bytes: 1 << 20,
             deadline: Some(LONG),
             aging: Some(LONG),
+            shape: ClaimShape::Compact,
         };
         self.store.claim(&request).await.expect("claim").jobs
     }

@@ -9,7 +9,7 @@ use awa_core::doctor::Severity;
 use awa_core::retry::RetryPolicy;
 use awa_core::ring::{RingKind, RotationPolicy};
 use awa_core::store::{
-    BatchLimit, ClaimRequest, Consumer, Maintainer, Operator, Producer, RescueRequest, RetentionPolicy,
+    BatchLimit, ClaimRequest, ClaimShape, Consumer, Maintainer, Operator, Producer, RescueRequest, RetentionPolicy,
 };
 use awa_core::{
     AttemptEnd, ClaimedJob, Closure, ClosureAnswer, InstanceId, JobId, JobKind, JsonText, NewJob, Nonce, Priority,
@@ -92,6 +92,7 @@ impl Place {
             max_bytes: 1 << 24,
             deadline: None,
             aging: None,
+            shape: ClaimShape::Compact,
         };
         Ok(self.store.claim(&request).await?.jobs)
     }

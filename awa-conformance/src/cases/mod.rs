@@ -12,6 +12,7 @@ pub mod order;
 pub mod pause;
 pub mod reclaim;
 pub mod rescue;
+pub mod shapes;
 pub mod ticks;
 pub mod transactions;
 pub mod unique;

@@ -24,7 +24,7 @@ BEGIN
         IF v_key IS NOT NULL THEN
             answer := v_key;
         ELSIF answer IN ('dead', 'deferred') THEN
-            SELECT j.* INTO v_job FROM /*schema*/awa.take_held_job(p_jobs[v_index]) AS j;
+            SELECT j.* INTO v_job FROM /*schema*/awa.take_held_job(p_jobs[v_index], answer) AS j;
             IF v_job.job_id IS NULL THEN
                 answer := 'contended';
             ELSE
