@@ -185,6 +185,7 @@ macro_rules! each_case {
                 a_rescued_job_keeps_its_key_until_it_is_dead [Clock];
                 a_dead_job_takes_its_key_again [];
                 one_job_may_wait_beside_the_one_that_runs [];
+                a_job_goes_on_without_the_key_that_it_gave_back [Clock];
                 a_dead_job_may_hold_its_key [];
                 a_deleted_job_gives_its_key_back [];
                 a_waiting_job_is_replaced_by_a_newer_one [];
@@ -265,6 +266,15 @@ macro_rules! each_case {
                 of_callbacks_at_once_one_is_taken [Notes];
                 a_callback_and_a_park_at_once_agree [Notes];
                 callbacks_are_answered_one_by_one [Notes];
+            }
+            shapes {
+                an_attempt_of_either_shape_ends_in_every_way [];
+                a_wrong_receipt_of_a_row_local_claim_closes_nothing [];
+                one_call_ends_attempts_of_both_shapes [];
+                one_pass_rescues_claims_of_both_shapes [Clock];
+                row_local_claims_that_are_exempt_hide_no_other [Clock];
+                an_open_claim_of_either_shape_keeps_its_slots [];
+                an_attempt_of_either_shape_is_moved_out_of_its_slots [];
             }
             audit {
                 the_attempts_of_a_lost_claim_are_found [Clock];

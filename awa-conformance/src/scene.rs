@@ -96,6 +96,7 @@ impl<'s> Scene<'s> {
             max_bytes: u64::MAX,
             deadline: None,
             aging: None,
+            shape: self.subject.capabilities().shape,
         }
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use awa_core::attempt::ErrorText;
-use awa_core::store::Acted;
+use awa_core::store::{Acted, ClaimShape};
 use awa_core::{Enqueued, JobId, NewJob, Store, StoreError};
 
 /// Something a case needs beyond the traits of a store.
@@ -59,12 +59,15 @@ pub struct Capabilities {
     pub claim_slots: u8,
     /// Slots of the lease ring, at least 3 where there are rings.
     pub lease_slots: u8,
+    /// The shape in which the cases claim, but for those that are about shapes.
+    pub shape: ClaimShape,
 }
 
 impl Capabilities {
     /// Everything, with rings of these sizes, and a lease ring of 3 slots.
     pub fn all(queue_slots: u8, claim_slots: u8) -> Self {
-        Self { has: Capability::ALL.into(), queue_slots, claim_slots, lease_slots: 3 }
+        let shape = ClaimShape::Compact;
+        Self { has: Capability::ALL.into(), queue_slots, claim_slots, lease_slots: 3, shape }
     }
 
     /// These and no others, of which none are rings.
@@ -75,7 +78,14 @@ impl Capabilities {
     pub fn only(has: impl IntoIterator<Item = Capability>) -> Self {
         let has: BTreeSet<_> = has.into_iter().collect();
         assert!(!has.contains(&Capability::Rings), "rings have sizes; begin with `all`");
-        Self { has, queue_slots: 0, claim_slots: 0, lease_slots: 0 }
+        Self { has, queue_slots: 0, claim_slots: 0, lease_slots: 0, shape: ClaimShape::Compact }
+    }
+
+    /// The same, with claims of this shape.
+    #[must_use]
+    pub fn claiming(mut self, shape: ClaimShape) -> Self {
+        self.shape = shape;
+        self
     }
 
     /// The same without `capability`.

@@ -17,6 +17,7 @@
 mod carry;
 mod check;
 mod claim;
+mod claims;
 mod close;
 mod counts;
 mod enqueue;
@@ -32,6 +33,7 @@ mod rescue;
 mod rings;
 mod rows;
 mod slots;
+mod sweeps;
 mod transactions;
 mod unique;
 mod unpin;
@@ -53,10 +55,11 @@ pub use check::Violation;
 pub use transactions::TransactionId;
 pub use unique::KeyInDoubt;
 
+use claims::ClaimSlot;
 use leases::LeaseSlot;
 use memory::JobMemory;
 use rescue::Process;
-use rows::{ClaimSlot, DeadRow, DeferredRow, Lane, QueueSlot, ReadyRow};
+use rows::{DeadRow, DeferredRow, Lane, QueueSlot, ReadyRow};
 use slots::Ring;
 use transactions::Transactions;
 use unique::Holder;

@@ -26,6 +26,7 @@ mod rescue;
 mod rescue_leases;
 mod rotate;
 mod slots;
+mod sweeps;
 mod unpin;
 mod wakeups;
 

@@ -100,6 +100,7 @@ impl Dispatcher {
             max_bytes: self.config.max_bytes,
             deadline: self.config.deadline,
             aging: self.config.aging,
+            shape: self.config.claim_shape,
         };
         let (flight, sent) = (self.flights.take_off(), Instant::now());
         let answer = bounded("claim", self.call_timeout, self.store.claim(&request)).await;

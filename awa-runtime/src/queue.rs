@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use awa_core::BadInput;
-use awa_core::store::BatchLimit;
+use awa_core::store::{BatchLimit, ClaimShape};
 
 /// How a worker serves one queue.
 ///
@@ -19,6 +19,7 @@ pub struct QueueConfig {
     pub(crate) max_bytes: u64,
     pub(crate) deadline: Option<Duration>,
     pub(crate) aging: Option<Duration>,
+    pub(crate) claim_shape: ClaimShape,
     pub(crate) poll: Duration,
 }
 
@@ -31,6 +32,7 @@ impl Default for QueueConfig {
             max_bytes: 8 << 20,
             deadline: None,
             aging: None,
+            claim_shape: ClaimShape::Compact,
             poll: Duration::from_secs(1),
         }
     }
@@ -86,6 +88,14 @@ impl QueueConfig {
     #[must_use]
     pub fn aging(mut self, interval: Duration) -> Self {
         self.aging = Some(interval);
+        self
+    }
+
+    /// How the store records who holds the jobs: [`ClaimShape::Compact`], one record per claim, unless told. Both shapes
+    /// behave alike and may be mixed, also in one queue.
+    #[must_use]
+    pub fn claim_shape(mut self, shape: ClaimShape) -> Self {
+        self.claim_shape = shape;
         self
     }
 

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use awa_conformance::{Capabilities, Subject, SubjectTransaction};
 use awa_core::attempt::ErrorText;
 use awa_core::model::RingSizes;
-use awa_core::store::Acted;
+use awa_core::store::{Acted, ClaimShape};
 use awa_core::{Enqueued, JobId, NewJob, Store, StoreError, Timestamp};
 use awa_store_mem::{FaultyStore, ManualClock, MemStore, MemTransaction};
 
@@ -18,12 +18,13 @@ struct Fixture {
     memory: MemStore,
     store: Arc<dyn Store>,
     clock: ManualClock,
+    shape: ClaimShape,
 }
 
-fn fresh<S: Store + 'static>(wrap: impl FnOnce(MemStore) -> S) -> Fixture {
+fn fresh<S: Store + 'static>(shape: ClaimShape, wrap: impl FnOnce(MemStore) -> S) -> Fixture {
     let clock = ManualClock::at(Timestamp::from_micros(1_700_000_000_000_000));
     let memory = MemStore::with_clock(Arc::new(clock.clone()), RINGS);
-    Fixture { store: Arc::new(wrap(memory.clone())), memory, clock }
+    Fixture { store: Arc::new(wrap(memory.clone())), memory, clock, shape }
 }
 
 #[async_trait]
@@ -41,7 +42,7 @@ impl Subject for Fixture {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities::all(RINGS.queue, RINGS.claim)
+        Capabilities::all(RINGS.queue, RINGS.claim).claiming(self.shape)
     }
 }
 
@@ -78,11 +79,17 @@ impl SubjectTransaction for Transaction {
 mod memory {
     use super::*;
 
-    awa_conformance::suite!(tokio::test, std::future::ready(fresh(|memory| memory)));
+    awa_conformance::suite!(tokio::test, std::future::ready(fresh(ClaimShape::Compact, |memory| memory)));
 }
 
 mod faulty {
     use super::*;
 
-    awa_conformance::suite!(tokio::test, std::future::ready(fresh(FaultyStore::new)));
+    awa_conformance::suite!(tokio::test, std::future::ready(fresh(ClaimShape::Compact, FaultyStore::new)));
+}
+
+mod row_local {
+    use super::*;
+
+    awa_conformance::suite!(tokio::test, std::future::ready(fresh(ClaimShape::RowLocal, |memory| memory)));
 }

@@ -7,7 +7,7 @@ use awa_core::id::Nonce;
 use awa_core::retry::RetryPolicy;
 use awa_core::ring::{RingKind, RotationPolicy};
 use awa_core::store::{
-    Accuracy, BatchLimit, ClaimRequest, Consumer, JobFilter, Maintainer, MoveTo, Operator, Producer, PurgeScope, RescueRequest,
+    Accuracy, BatchLimit, ClaimRequest, ClaimShape, Consumer, JobFilter, Maintainer, MoveTo, Operator, Producer, PurgeScope, RescueRequest,
     RetentionPolicy, Task, Wakeups,
 };
 use awa_core::{
@@ -35,6 +35,7 @@ fn request() -> ClaimRequest {
         max_bytes: u64::MAX,
         deadline: None,
         aging: None,
+        shape: ClaimShape::Compact,
     }
 }
 

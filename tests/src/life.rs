@@ -6,7 +6,7 @@ use awa_core::attempt::ErrorText;
 use awa_core::retry::RetryPolicy;
 use awa_core::ring::{RingKind, RotationPolicy};
 use awa_core::store::{
-    Acted, AttemptNote, BatchLimit, Callback, ClaimRequest, JobFilter, Memory, NoteAnswer, RescueRequest, Rescued,
+    Acted, AttemptNote, BatchLimit, Callback, ClaimRequest, ClaimShape, JobFilter, Memory, NoteAnswer, RescueRequest, Rescued,
     RetentionPolicy, Task,
 };
 use awa_core::{
@@ -62,6 +62,7 @@ impl Life<'_> {
             max_bytes: 1 << 20,
             deadline: Some(LONG),
             aging: Some(LONG),
+            shape: ClaimShape::Compact,
         };
         self.store.claim(&request).await.expect("claim").jobs
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use awa_core::retry::RetryPolicy;
 use awa_core::ring::{RingKind, RotationPolicy};
 use awa_core::store::{
-    BatchLimit, ClaimRequest, Claimed, Consumer, Drained, Maintainer, Producer, PruneReport, RescueRequest,
+    BatchLimit, ClaimRequest, ClaimShape, Claimed, Consumer, Drained, Maintainer, Producer, PruneReport, RescueRequest,
     RetentionPolicy, Rotated,
 };
 use awa_core::{
@@ -104,6 +104,7 @@ impl Stage {
             max_bytes: 1 << 24,
             deadline: None,
             aging: None,
+            shape: ClaimShape::Compact,
         }
     }
 

@@ -13,7 +13,8 @@ use awa_core::prune::KeepReason;
 use awa_core::retry::RetryPolicy;
 use awa_core::ring::{RingKind, RotationPolicy};
 use awa_core::store::{
-    Acted, BatchLimit, ClaimRequest, Consumer, Maintainer, Operator, Producer, RescueRequest, RetentionPolicy,
+    Acted, BatchLimit, ClaimRequest, ClaimShape, Consumer, Maintainer, Operator, Producer, RescueRequest,
+    RetentionPolicy,
 };
 use awa_core::unpin::UnpinPolicy;
 use awa_core::{
@@ -164,6 +165,7 @@ async fn work(store: SqlxStore, book: Arc<Book>, mut seed: Seed) {
             max_bytes: *seed.pick(&[1, 40, 1 << 20]),
             deadline: seed.one_in(4).then_some(Duration::from_millis(200)),
             aging: (!seed.one_in(4)).then_some(Duration::from_millis(50)),
+            shape: if seed.one_in(3) { ClaimShape::RowLocal } else { ClaimShape::Compact },
         };
         if let Some(claimed) = book.answer("claim", store.claim(&request).await) {
             let mut claims = book.claims.lock().unwrap();
@@ -383,6 +385,7 @@ async fn finish_everything(store: &SqlxStore) {
                 max_bytes: 1 << 24,
                 deadline: None,
                 aging: None,
+                shape: ClaimShape::Compact,
             };
             let claimed = store.claim(&request).await.unwrap();
             let closures: Vec<_> =

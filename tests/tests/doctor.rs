@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use awa_core::doctor::{Finding, Report, Severity};
 use awa_core::ring::{RingKind, RotationPolicy};
-use awa_core::store::{BatchLimit, ClaimRequest, Consumer, Maintainer, Operator, Producer, RetentionPolicy};
+use awa_core::store::{
+    BatchLimit, ClaimRequest, ClaimShape, Consumer, Maintainer, Operator, Producer, RetentionPolicy,
+};
 use awa_core::{AttemptEnd, ClaimedJob, Closure, InstanceId, JobKind, JsonText, NewJob, Nonce, QueueName, RunAt};
 use awa_store_sqlx::{DoctorOptions, SqlxStore};
 use awa_tests::postgres::FreshStore;
@@ -49,6 +51,7 @@ async fn claim(store: &SqlxStore, max: usize) -> Vec<ClaimedJob> {
         max_bytes: 1 << 20,
         deadline: None,
         aging: None,
+        shape: ClaimShape::Compact,
     };
     store.claim(&request).await.unwrap().jobs
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use awa_core::attempt::ErrorText;
 use awa_core::ring::{RingKind, RotationPolicy};
-use awa_core::store::{BatchLimit, ClaimRequest, Consumer, Maintainer, Operator, Producer};
+use awa_core::store::{BatchLimit, ClaimRequest, ClaimShape, Consumer, Maintainer, Operator, Producer};
 use awa_core::{
     AttemptEnd, ClaimedJob, Closure, ClosureAnswer, InstanceId, JobId, JobKind, JobState, JsonText, NewJob, Nonce,
     QueueName,
@@ -48,6 +48,7 @@ impl Bench {
             max_bytes: 1 << 24,
             deadline: None,
             aging: None,
+            shape: ClaimShape::Compact,
         };
         self.store.claim(&request).await.unwrap().jobs
     }

@@ -330,3 +330,18 @@ async fn a_stale_worker_changes_nothing_of_the_next_attempt() {
     stage.complete(&new).await;
     assert_eq!(stage.place(new[0].receipt.job).await, "completed");
 }
+
+/// A deferred job that dies between two looks of a retry gave its key back: it is not taken out of the dead-letter queue
+/// as if it were deferred still, but asked for again, and then its key goes first.
+#[tokio::test]
+async fn a_retry_takes_a_job_only_in_the_state_in_which_it_saw_it() {
+    let stage = Stage::new().await;
+    let id = stage.enqueue(1).await[0];
+    let jobs = stage.claim(1).await;
+    assert_eq!(stage.end(&jobs, AttemptEnd::Fail { error: reason() }).await, [CLOSED]);
+    let mut hand = stage.connect().await;
+    for (seen, is_taken) in [("deferred", false), ("ready", false), ("dead", true), ("dead", false)] {
+        let taken = format!("SELECT (h.job_id IS NOT NULL)::text FROM awa.take_held_job({id}, '{seen}') AS h");
+        assert_eq!(texts(&mut hand, &taken).await, [Some(is_taken.to_string())], "seen {seen}");
+    }
+}

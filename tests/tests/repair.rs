@@ -10,7 +10,7 @@ use awa_core::id::Slot;
 use awa_core::retry::RetryPolicy;
 use awa_core::ring::{RingKind, RotationPolicy};
 use awa_core::store::{
-    BatchLimit, ClaimRequest, Consumer, Maintainer, Operator, Producer, RescueRequest, RetentionPolicy,
+    BatchLimit, ClaimRequest, ClaimShape, Consumer, Maintainer, Operator, Producer, RescueRequest, RetentionPolicy,
 };
 use awa_core::unique::{Unique, UniqueBy};
 use awa_core::{
@@ -94,6 +94,7 @@ impl Place {
             max_bytes: 1 << 24,
             deadline: None,
             aging: None,
+            shape: ClaimShape::Compact,
         };
         Ok(self.store.claim(&request).await?.jobs)
     }

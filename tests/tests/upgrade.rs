@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use awa_core::ring::{RingKind, RotationPolicy};
-use awa_core::store::{BatchLimit, ClaimRequest, Consumer, Maintainer, Producer, RetentionPolicy};
+use awa_core::store::{BatchLimit, ClaimRequest, ClaimShape, Consumer, Maintainer, Producer, RetentionPolicy};
 use awa_core::{InstanceId, JobId, JobKind, JsonText, NewJob, Nonce, QueueName, StoreErrorKind};
 use awa_pg::cluster::{TestDatabase, TestServer};
 use awa_pg::{SchemaName, Sql};
@@ -99,6 +99,7 @@ async fn an_upgraded_schema_works_and_forgets_the_old_receipts_with_their_slot()
         max_bytes: 1000,
         deadline: None,
         aging: None,
+        shape: ClaimShape::Compact,
     };
     let claimed = store.claim(&request).await.unwrap().jobs;
     assert!(claimed[0].receipt.id.get() > 4 << 10, "receipts of before are not given out again");
@@ -182,6 +183,7 @@ async fn the_way_back_is_refused_with_the_rows_that_an_older_version_cannot_read
         max_bytes: 1000,
         deadline: None,
         aging: None,
+        shape: ClaimShape::Compact,
     };
     assert_eq!(store.claim(&request).await.unwrap().jobs.len(), 1);
     let refused = store.downgrade().await.unwrap_err();

@@ -26,7 +26,7 @@ impl Scene<'_> {
     }
 
     /// Turns until attempts that run keep no slot of either ring.
-    async fn evict_all(&self) -> usize {
+    pub(crate) async fn evict_all(&self) -> usize {
         let mut evicted = 0;
         for _ in 0..4 * self.slots(RingKind::Queue) {
             self.turn(&NO_HISTORY).await;

@@ -277,6 +277,37 @@ pub async fn one_job_may_wait_beside_the_one_that_runs(subject: &dyn Subject) {
     assert!(ask(&scene, next("third")).await.is_inserted());
 }
 
+/// C14: a job that gave its key back with its first claim goes on without it, through a retry and through the death of its
+/// worker: it meets no other that has the key now, stops no neighbour of its sweep, and ends without touching that key
+/// (bug class 49).
+pub async fn a_job_goes_on_without_the_key_that_it_gave_back(subject: &dyn Subject) {
+    let scene = Scene::open(subject, &["email"]).await;
+    let next = |label: &str| held("k", label, KeyStates::UNTIL_CLAIMED);
+    let first = scene.enqueue(&[next("first")]).await[0];
+    let attempt = scene.claim_one("email").await;
+    let second = scene.enqueue(&[next("second")]).await[0];
+    let neighbours = scene.enqueue_each("email", &["a", "b", "c"]).await;
+    scene.close_one(&attempt, retry_after(Duration::from_secs(1))).await;
+    scene.pass(Duration::from_secs(2)).await;
+    assert_eq!(scene.promote().await, 1);
+    expect_held(&scene, "k", second, "while both wait").await;
+    let attempts = scene.claim("email", 10).await;
+    assert_eq!(labels(&attempts), ["second", "a", "b", "c", "first"]);
+    let third = scene.enqueue(&[next("third")]).await[0];
+    let rescued = scene.rescue_after_silence(&[]).await;
+    assert_eq!(rescued.attempts.len(), 5, "one key stops nobody else");
+    scene.pass(Duration::from_secs(2)).await;
+    assert_eq!(scene.promote().await, 5);
+    expect_held(&scene, "k", third, "while all wait").await;
+    let attempts = scene.claim("email", 10).await;
+    assert_eq!(attempts.len(), 6);
+    let fourth = scene.enqueue(&[next("fourth")]).await[0];
+    scene.complete(&attempts).await;
+    expect_held(&scene, "k", fourth, "after the others have ended").await;
+    let ended = [&[first, second, third], &neighbours[..]].concat();
+    scene.expect(&ended.iter().map(|job| (*job, JobState::Completed)).collect::<Vec<_>>()).await;
+}
+
 /// C14: held until resolved, a key stays with a job in the dead-letter queue, and the job needs no other to be retried.
 pub async fn a_dead_job_may_hold_its_key(subject: &dyn Subject) {
     let scene = Scene::open(subject, &["email"]).await;

@@ -24,7 +24,7 @@ pub enum Violation {
     },
     /// I2: two claims of a job carry the same lease.
     LeaseUsedTwice(JobId, RunLease),
-    /// I3: a closure without a claim.
+    /// I3: a closure without a claim of its shape.
     ClosedButNotClaimed(ReceiptId),
     /// I5: the row of an open attempt is gone.
     BodyGone(ReceiptId),
@@ -45,7 +45,9 @@ impl fmt::Display for Violation {
         match self {
             Self::InManyPlaces { job, places } => write!(f, "job {job} is in {} places: {places:?}", places.len()),
             Self::LeaseUsedTwice(job, lease) => write!(f, "job {job} was claimed twice with run lease {lease}"),
-            Self::ClosedButNotClaimed(receipt) => write!(f, "receipt {receipt:?} is closed and was never claimed"),
+            Self::ClosedButNotClaimed(receipt) => {
+                write!(f, "receipt {receipt:?} is closed and was never claimed in that shape")
+            }
             Self::BodyGone(receipt) => write!(f, "the job of the open attempt {receipt:?} is gone"),
             Self::FreeSlotNotEmpty(slot) => write!(f, "slot {slot} is free and not empty"),
             Self::WaitingInDrainedSlot(slot) => write!(f, "jobs wait in slot {slot}, which is drained"),
@@ -122,18 +124,13 @@ impl Model {
     fn check_claims(&self) -> Result<(), Violation> {
         let mut leases = BTreeSet::new();
         for (_, content) in self.claim_ring.numbered() {
-            for (id, batch) in &content.batches {
+            for batch in content.batches.values() {
                 let reused = batch.members.iter().find(|member| !leases.insert((member.key.job, member.run_lease)));
                 if let Some(member) = reused {
                     return Err(Violation::LeaseUsedTwice(member.key.job, member.run_lease));
                 }
-                let closed = content.closed.get(id).cloned().unwrap_or_default();
-                if let Some(receipt) = closed.difference(&batch.claimed(*id)).iter().next() {
-                    return Err(Violation::ClosedButNotClaimed(receipt));
-                }
             }
-            let strays = content.closed.iter().filter(|(id, _)| !content.batches.contains_key(id));
-            if let Some(receipt) = strays.flat_map(|(_, closed)| closed.iter()).next() {
+            if let Some(receipt) = content.stray_closure() {
                 return Err(Violation::ClosedButNotClaimed(receipt));
             }
             for (batch, id) in content.open_attempts() {

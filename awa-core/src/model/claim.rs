@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Model;
-use super::rows::{Batch, Lane, Member, ReadyRow};
+use super::claims::{Batch, Member};
+use super::rows::{Lane, ReadyRow};
 use crate::attempt::{ClaimedJob, Receipt};
 use crate::frontier::{Snapshot, Step};
 use crate::id::{BatchId, ReceiptId, RunLease, Slot};
@@ -164,6 +165,7 @@ impl Model {
         self.take_turn(lane);
         self.leave_keys_of(&members, lane, slot.slot);
         let batch = Batch {
+            shape: request.shape,
             nonce: request.nonce,
             instance: request.instance,
             claimed_at: now,

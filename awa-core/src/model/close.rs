@@ -2,7 +2,8 @@
 
 use super::Model;
 use super::claim::receipt;
-use super::rows::{Batch, Completion, DeadRow, DeferredRow, DoneRow, Member, ReadyPlace, ReadyRow, Row};
+use super::claims::{Batch, Member};
+use super::rows::{Completion, DeadRow, DeferredRow, DoneRow, ReadyPlace, ReadyRow, Row};
 use crate::attempt::{AttemptEnd, Closure, ClosureAnswer, ErrorText, Receipt};
 use crate::id::{InstanceId, JobId, ReceiptId, Slot};
 use crate::json::JsonText;
@@ -98,9 +99,8 @@ impl Model {
             return None;
         }
         let asked: ReceiptSet = [presented.id].into_iter().collect();
-        let nothing = ReceiptSet::new();
-        let closed = content.closed.get(&presented.id.batch()).unwrap_or(&nothing);
-        let admission = admit(&asked, &batch.claimed(presented.id.batch()), closed);
+        let id = presented.id.batch();
+        let admission = admit(&asked, &batch.claimed(id), &content.closed(id));
         (admission.granted == asked).then(|| self.attempt_of(batch, member, presented.id, presented.claim_slot))
     }
 
@@ -177,10 +177,7 @@ impl Model {
                 self.remove_lease(id);
             }
             Held::InRing { claim_slot, .. } => {
-                let content = self.claim_ring.content_mut(*claim_slot);
-                let closed = content.closed.entry(id.batch()).or_default();
-                assert!(!closed.contains(id), "receipt {id} is closed twice");
-                *closed = closed.union(&[id].into_iter().collect());
+                self.claim_ring.content_mut(*claim_slot).close(id);
             }
         }
         self.transactions.write_and_commit();

@@ -20,7 +20,7 @@ use crate::retry::RetryPolicy;
 use crate::ring::{RingKind, RotationPolicy};
 use crate::state::JobState;
 use crate::store::{
-    Acted, AttemptNote, BatchLimit, Callback, ClaimRequest, JobFilter, MoveTo, NoteAnswer, PurgeScope, Refusal,
+    Acted, AttemptNote, BatchLimit, Callback, ClaimRequest, ClaimShape, JobFilter, MoveTo, NoteAnswer, PurgeScope, Refusal,
     RescueRequest, RetentionPolicy,
 };
 use crate::time::Timestamp;
@@ -38,7 +38,7 @@ enum Op {
     Begin,
     EnqueueIn { transaction: Index, jobs: Vec<(u8, i16, u8, u8)> },
     End { transaction: Index, commit: bool },
-    Claim { queue: u8, max_jobs: usize, instance: i64, deadline: bool, aging: bool, max_bytes: u64 },
+    Claim { queue: u8, max_jobs: usize, instance: i64, deadline: bool, aging: bool, max_bytes: u64, row_local: bool },
     Close { receipts: Vec<(Index, u8)> },
     Note { receipt: Index, progress: Option<u8>, callback: bool },
     Resume { token: Index },
@@ -68,9 +68,9 @@ fn op() -> impl Strategy<Value = Op> {
         6 => (any::<Index>(), prop::collection::vec(job, 1..4))
             .prop_map(|(transaction, jobs)| Op::EnqueueIn { transaction, jobs }),
         4 => (any::<Index>(), prop::bool::weighted(0.8)).prop_map(|(transaction, commit)| Op::End { transaction, commit }),
-        8 => (0_u8..2, 1_usize..5, 1_i64..4, any::<bool>(), any::<bool>(), prop_oneof![Just(u64::MAX), 1_u64..20])
-            .prop_map(|(queue, max_jobs, instance, deadline, aging, max_bytes)| Op::Claim {
-                queue, max_jobs, instance, deadline, aging, max_bytes,
+        8 => (0_u8..2, 1_usize..5, 1_i64..4, any::<bool>(), any::<bool>(), prop_oneof![Just(u64::MAX), 1_u64..20], any::<bool>())
+            .prop_map(|(queue, max_jobs, instance, deadline, aging, max_bytes, row_local)| Op::Claim {
+                queue, max_jobs, instance, deadline, aging, max_bytes, row_local,
             }),
         8 => prop::collection::vec((any::<Index>(), 0_u8..11), 1..4).prop_map(|receipts| Op::Close { receipts }),
         5 => (any::<Index>(), prop::option::of(0_u8..9), any::<bool>())
@@ -147,7 +147,7 @@ impl Bookkeeper {
                     self.end(transaction.index(self.open.len()), *commit);
                 }
             }
-            Op::Claim { queue, max_jobs, instance, deadline, aging, max_bytes } => {
+            Op::Claim { queue, max_jobs, instance, deadline, aging, max_bytes, row_local } => {
                 let request = ClaimRequest {
                     queue: queue_name(*queue),
                     instance: InstanceId(*instance),
@@ -156,6 +156,7 @@ impl Bookkeeper {
                     max_bytes: *max_bytes,
                     deadline: deadline.then_some(Duration::from_secs(20)),
                     aging: aging.then_some(Duration::from_secs(10)),
+                    shape: if *row_local { ClaimShape::RowLocal } else { ClaimShape::Compact },
                 };
                 self.claim(&request);
             }
@@ -536,6 +537,7 @@ impl Bookkeeper {
                 max_bytes: u64::MAX,
                 deadline: None,
                 aging: None,
+                shape: ClaimShape::Compact,
             };
             let from = self.receipts.len();
             self.claim(&request);

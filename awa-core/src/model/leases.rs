@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::Model;
+use super::claims::Member;
 use super::close::{Held, OpenAttempt};
-use super::rows::{Member, Row};
+use super::rows::Row;
 use super::slots::Content;
 use crate::attempt::Receipt;
 use crate::frontier::RowKey;

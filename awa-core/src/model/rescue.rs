@@ -1,24 +1,19 @@
 //! Proof of life, and the end of attempts whose worker is gone or whose deadline is over.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::Model;
+use super::claims::Batch;
 use super::close::OpenAttempt;
 use super::leases::{Lease, leased};
-use super::rows::{Batch, ClaimSlot};
+use super::sweeps::Pass;
 use crate::attempt::{AttemptEnd, ErrorText};
 use crate::id::{BatchId, InstanceId, ReceiptId, Slot};
 use crate::retry::{Disposition, RetryPolicy};
 use crate::store::{RescueRequest, Rescued, RescuedAttempt};
-use crate::sweep::{
-    BatchKey, Beats, Evidence, LifeSigns, PageRequest, RescueOutcome, RescuerHealth, Sweep, SweepCursor, SweepKind,
-    SweepLimits, Visited,
-};
+use crate::sweep::{BatchKey, Beats, LifeSigns, RescuerHealth, RowLocalKey, SweepKind};
 use crate::time::Timestamp;
-
-/// Pages that one pass visits in each slot.
-const PAGES_PER_PASS: usize = 8;
 
 /// A row of `runtime_instances`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -32,10 +27,19 @@ pub(super) struct Process {
 
 /// Why an attempt is ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Cause {
+pub(super) enum Cause {
     Gone,
     DeadlineOver,
     NotCalled,
+}
+
+impl From<SweepKind> for Cause {
+    fn from(kind: SweepKind) -> Self {
+        match kind {
+            SweepKind::Stale => Self::Gone,
+            SweepKind::Deadline => Self::DeadlineOver,
+        }
+    }
 }
 
 impl Cause {
@@ -91,7 +95,9 @@ impl Model {
         self.rescue_retired(request, retry, now, &mut rescued);
         for slot in (0..self.claim_ring.len()).map(Slot) {
             for kind in [SweepKind::Stale, SweepKind::Deadline] {
-                self.sweep(kind, slot, request, retry, now, &mut rescued);
+                let pass = Pass { kind, slot, request, retry, now };
+                self.sweep::<BatchKey>(&pass, &mut rescued);
+                self.sweep::<RowLocalKey>(&pass, &mut rescued);
             }
         }
         self.rescue_leases(request, retry, now, &mut rescued);
@@ -131,82 +137,13 @@ impl Model {
             .collect();
         rescued.more |= left.len() > request.page;
         for (slot, batch) in left.into_iter().take(request.page) {
-            self.rescue_batch(Cause::Gone, slot, batch, retry, now, rescued);
-        }
-    }
-
-    fn sweep(
-        &mut self,
-        kind: SweepKind,
-        slot: Slot,
-        request: &RescueRequest,
-        retry: &RetryPolicy,
-        now: Timestamp,
-        rescued: &mut Rescued,
-    ) {
-        let cause = match kind {
-            SweepKind::Stale => Cause::Gone,
-            SweepKind::Deadline => Cause::DeadlineOver,
-        };
-        let limits = SweepLimits::new(request.page, PAGES_PER_PASS);
-        let mut sweep = Sweep::begin(kind, *cursor(self.claim_ring.content_mut(slot), kind), limits);
-        while let Some(asked) = sweep.next_page() {
-            let page = sweep.visit(self.read_page(kind, slot, &asked, request, now));
-            let keys: Vec<BatchKey> = page.to_rescue().collect();
-            let mut outcomes = BTreeMap::new();
-            for key in keys {
-                outcomes.insert(key, self.rescue_batch(cause, slot, key.batch, retry, now, rescued));
-            }
-            sweep = page.settle(&outcomes);
-        }
-        let (stands, report) = sweep.finish();
-        *cursor(self.claim_ring.content_mut(slot), kind) = stands;
-        rescued.contended += report.contended;
-        rescued.more |= !report.complete;
-    }
-
-    fn read_page(
-        &self,
-        kind: SweepKind,
-        slot: Slot,
-        asked: &PageRequest<BatchKey>,
-        request: &RescueRequest,
-        now: Timestamp,
-    ) -> Vec<Visited<BatchKey>> {
-        let content = self.claim_ring.content(slot);
-        let order = match kind {
-            SweepKind::Stale => &content.by_claim,
-            SweepKind::Deadline => &content.by_deadline,
-        };
-        let in_range = |key: &&BatchKey| {
-            asked.after.is_none_or(|after| **key > after) && asked.through.is_none_or(|through| **key <= through)
-        };
-        let visited = order.iter().filter(in_range).take(asked.limit).map(|key| Visited {
-            key: *key,
-            too_new: match kind {
-                SweepKind::Stale => now.since(key.at) < request.staleness,
-                SweepKind::Deadline => key.at > now,
-            },
-            evidence: self.evidence(content, key.batch, request, now),
-        });
-        visited.collect()
-    }
-
-    /// What is known of a batch. All its members have one worker, so they differ only in whether they have ended.
-    fn evidence(&self, content: &ClaimSlot, id: BatchId, request: &RescueRequest, now: Timestamp) -> Evidence {
-        let batch = &content.batches[&id];
-        if content.open(id).is_empty() {
-            return Evidence::Closed;
-        }
-        if self.is_gone(batch.instance, batch.claimed_at, None, request, now) {
-            Evidence::Open
-        } else {
-            Evidence::Alive
+            let open = self.claim_ring.content(slot).open(batch);
+            self.rescue_members(&Pass { kind: SweepKind::Stale, slot, request, retry, now }, &open, rescued);
         }
     }
 
     /// Whether the worker of an attempt has given no sign of life for too long, or has said goodbye.
-    fn is_gone(
+    pub(super) fn is_gone(
         &self,
         instance: InstanceId,
         claimed_at: Timestamp,
@@ -222,34 +159,8 @@ impl Model {
         process.is_some_and(|process| process.retired) || signs.is_stale(now, staleness)
     }
 
-    fn rescue_batch(
-        &mut self,
-        cause: Cause,
-        slot: Slot,
-        id: BatchId,
-        retry: &RetryPolicy,
-        now: Timestamp,
-        rescued: &mut Rescued,
-    ) -> RescueOutcome {
-        let content = self.claim_ring.content(slot);
-        let batch = &content.batches[&id];
-        let attempts: Vec<OpenAttempt> = content
-            .open(id)
-            .iter()
-            .map(|receipt| {
-                let member = batch.member(receipt).expect("an open receipt names a member of its batch");
-                self.attempt_of(batch, member, receipt, slot)
-            })
-            .collect();
-        let outcome = if attempts.is_empty() { RescueOutcome::LostRace } else { RescueOutcome::Closed };
-        for attempt in attempts {
-            rescued.attempts.push(self.rescue_attempt(cause, attempt, retry, now));
-        }
-        outcome
-    }
-
     /// Ends one attempt the way its handler would have ended it with an error.
-    fn rescue_attempt(
+    pub(super) fn rescue_attempt(
         &mut self,
         cause: Cause,
         attempt: OpenAttempt,
@@ -271,12 +182,5 @@ impl Model {
         };
         self.end_attempt(attempt, &end, now);
         report
-    }
-}
-
-fn cursor(content: &mut ClaimSlot, kind: SweepKind) -> &mut SweepCursor<BatchKey> {
-    match kind {
-        SweepKind::Stale => &mut content.stale_cursor,
-        SweepKind::Deadline => &mut content.deadline_cursor,
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Model;
-use super::rows::ClaimSlot;
+use super::claims::ClaimSlot;
 use super::slots::{Content, Ring};
 use crate::frontier::Step;
 use crate::id::{JobId, Slot};

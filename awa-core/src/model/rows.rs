@@ -1,4 +1,4 @@
-//! The rows of the model, and the content of one slot of each ring.
+//! The rows of the model, and the content of one slot of the queue ring.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -7,19 +7,17 @@ use super::slots::Content;
 use super::unique::OwnKey;
 use crate::attempt::ErrorText;
 use crate::frontier::{Frontier, RowKey, Snapshot};
-use crate::id::{BatchId, Generation, InstanceId, JobId, Nonce, ReceiptId, RunLease, Slot, Xid};
+use crate::id::{JobId, RunLease, Slot, Xid};
 use crate::job::{MaxAttempts, Priority};
 use crate::json::JsonText;
 use crate::name::{JobKind, QueueName};
 use crate::queue::Shard;
-use crate::receipt::ReceiptSet;
 use crate::state::JobState;
 use crate::store::DeferredReason;
-use crate::sweep::{BatchKey, SweepCursor};
 use crate::time::Timestamp;
 
 /// Bytes that a row takes beside its texts, roughly.
-const ROW_OVERHEAD: u64 = 64;
+pub(super) const ROW_OVERHEAD: u64 = 64;
 
 /// A stretch of order: one shard of one priority of one queue.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -227,90 +225,5 @@ impl Content for QueueSlot {
         });
         let small = self.completions.len() + self.tombstones.len() + self.frontiers.len() + self.hidden.len();
         ready + done.sum::<u64>() + ROW_OVERHEAD * small as u64
-    }
-}
-
-/// One claim call on one lane and slot: a row of `lease_claim_batches`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Batch {
-    pub(super) nonce: Nonce,
-    pub(super) instance: InstanceId,
-    pub(super) claimed_at: Timestamp,
-    pub(super) deadline_at: Option<Timestamp>,
-    pub(super) ready_slot: Slot,
-    pub(super) ready_generation: Generation,
-    pub(super) lane: Lane,
-    /// The members; the receipt of the first has the index 1.
-    pub(super) members: Vec<Member>,
-}
-
-/// One claimed job of a batch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Member {
-    pub(super) key: RowKey,
-    /// Of this attempt.
-    pub(super) run_lease: RunLease,
-    /// Of this attempt, from 1.
-    pub(super) attempt: u32,
-}
-
-impl Batch {
-    pub(super) fn claimed(&self, id: BatchId) -> ReceiptSet {
-        ReceiptSet::of_batch(id, self.members.len() as u16)
-    }
-
-    /// The member that a receipt of this batch names.
-    pub(super) fn member(&self, receipt: ReceiptId) -> Option<&Member> {
-        self.members.get(usize::from(receipt.index()) - 1)
-    }
-}
-
-/// The content of one slot of the claim ring.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
-pub(super) struct ClaimSlot {
-    pub(super) batches: BTreeMap<BatchId, Batch>,
-    /// What has been closed of each batch.
-    pub(super) closed: BTreeMap<BatchId, ReceiptSet>,
-    /// Batches in the order of their claims.
-    pub(super) by_claim: BTreeSet<BatchKey>,
-    /// Batches that have a deadline, in the order of it.
-    pub(super) by_deadline: BTreeSet<BatchKey>,
-    pub(super) stale_cursor: SweepCursor<BatchKey>,
-    pub(super) deadline_cursor: SweepCursor<BatchKey>,
-}
-
-impl ClaimSlot {
-    pub(super) fn append(&mut self, id: BatchId, batch: Batch) {
-        self.by_claim.insert(BatchKey { at: batch.claimed_at, batch: id });
-        if let Some(at) = batch.deadline_at {
-            self.by_deadline.insert(BatchKey { at, batch: id });
-        }
-        self.batches.insert(id, batch);
-    }
-
-    /// The attempts of a batch that have not ended.
-    pub(super) fn open(&self, id: BatchId) -> ReceiptSet {
-        let Some(batch) = self.batches.get(&id) else { return ReceiptSet::new() };
-        let nothing = ReceiptSet::new();
-        crate::receipt::open(&batch.claimed(id), self.closed.get(&id).unwrap_or(&nothing))
-    }
-
-    /// All attempts that have not ended, by batch.
-    pub(super) fn open_attempts(&self) -> impl Iterator<Item = (&Batch, ReceiptId)> {
-        self.batches.iter().flat_map(|(id, batch)| {
-            let open: Vec<ReceiptId> = self.open(*id).iter().collect();
-            open.into_iter().map(move |receipt| (batch, receipt))
-        })
-    }
-}
-
-impl Content for ClaimSlot {
-    fn is_empty(&self) -> bool {
-        self.batches.is_empty() && self.closed.is_empty()
-    }
-
-    fn bytes(&self) -> u64 {
-        let members: usize = self.batches.values().map(|batch| batch.members.len()).sum();
-        (members + self.batches.len() + self.closed.len()) as u64 * ROW_OVERHEAD
     }
 }

@@ -38,6 +38,19 @@ impl BatchLimit {
     }
 }
 
+/// How a store records who holds the jobs of a claim. Nothing that a worker does or sees depends on it; an attempt is
+/// closed in the shape in which it was claimed, whoever ends it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[non_exhaustive]
+pub enum ClaimShape {
+    /// One record for all jobs of a call and lane, closed in ranges: the cheapest for jobs that are short.
+    #[default]
+    Compact,
+    /// One record for each job, closed one by one: for whoever wants to read each claim, with its job, lease and deadline,
+    /// in a row of its own. It costs one more row per job to claim and one to close.
+    RowLocal,
+}
+
 /// What a worker asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClaimRequest {
@@ -56,6 +69,8 @@ pub struct ClaimRequest {
     /// How long a job waits before it counts as one priority more urgent; never above
     /// [`Priority::URGENT`](crate::Priority::URGENT). `None`: priorities do not age.
     pub aging: Option<Duration>,
+    /// How the claim is recorded. Jobs that are claimed as leases are not affected.
+    pub shape: ClaimShape,
 }
 
 /// A moment in the order of transactions, comparable with others of the same store. See [`Wakeups`](super::Wakeups).

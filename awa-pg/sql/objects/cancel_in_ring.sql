@@ -39,7 +39,10 @@ BEGIN
     END IF;
     v_receipt := (v_pass.batch_id << 10) + v_pass.member;
     SELECT o.claim_slot, o.nonce INTO v_claim
-    FROM /*schema*/awa.open_claims AS o WHERE o.batch_id = v_pass.batch_id AND o.open @> v_receipt;
+    FROM (SELECT c.claim_slot, c.nonce FROM /*schema*/awa.open_compact_claims AS c
+          WHERE c.batch_id = v_pass.batch_id AND c.open @> v_receipt
+          UNION ALL
+          SELECT l.claim_slot, l.nonce FROM /*schema*/awa.open_row_claims AS l WHERE l.receipt_id = v_receipt) AS o;
     IF NOT FOUND THEN
         RETURN NULL;
     END IF;

@@ -24,10 +24,15 @@ BEGIN
     WITH head AS (
         SELECT f.xid, f.job_id, sum(f.size) OVER (ORDER BY f.xid, f.job_id) - f.size AS before,
                sum(f.weight) OVER (ORDER BY f.xid, f.job_id) - f.weight AS weight_before
-        FROM (SELECT c.xid, c.job_id, octet_length(c.args::text) AS size,
-                     octet_length(c.args::text) + coalesce(octet_length(c.metadata::text), 0) AS weight
-              FROM /*schema*/awa.carried_entries AS c WHERE c.lane_id = p_lane
-              ORDER BY c.xid, c.job_id LIMIT p_limit) AS f
+        FROM (SELECT s.xid, s.job_id, octet_length(s.args::text) AS size,
+                     octet_length(s.args::text) + coalesce(octet_length(s.metadata::text), 0) AS weight
+              -- As in claim_lane_0: rows that cannot be among the taken by what is stored of them are not read.
+              FROM (SELECT n.xid, n.job_id, n.args, n.metadata,
+                           sum(n.stored) OVER (ORDER BY n.xid, n.job_id) - n.stored AS stored_before
+                    FROM (SELECT c.xid, c.job_id, c.args, c.metadata, pg_column_size(c.args) - 4 AS stored
+                          FROM /*schema*/awa.carried_entries AS c WHERE c.lane_id = p_lane
+                          ORDER BY c.xid, c.job_id LIMIT p_limit) AS n) AS s
+              WHERE s.stored_before < least(p_max_bytes, c_weight)) AS f
     ), taken AS (
         DELETE FROM /*schema*/awa.carried_entries AS c USING head AS h
         WHERE c.lane_id = p_lane AND c.xid = h.xid AND c.job_id = h.job_id AND h.before < p_max_bytes

@@ -1,18 +1,20 @@
 -- Purpose: claims jobs of one queue: the hot path of a worker, one statement in a transaction of its own.
 -- Parameters: queue; claiming instance; nonce of this call; at most so many jobs; stop after the job that reaches so
 --   many bytes of arguments (at most 128 MB); length of the deadline in microseconds or NULL; aging interval in microseconds or NULL (a
---   lane whose head has waited that long counts as one priority more urgent, down to 1); the present for tests.
+--   lane whose head has waited that long counts as one priority more urgent, down to 1); the present for tests; whether the
+--   claim is recorded in a row of lease_claims per member instead of one of lease_claim_batches.
 -- Returns: one row per batch (its claim_slot is 255 when its members are leases), with parallel arrays over its members, in the order in which they should start
 --   (run_leases and attempts are those of the ready rows, NULL: all 0; metadata NULL: none has any); and always one
 --   last row with batch_id NULL that tells whether a lane was held by somebody else (contended), whether the call
 --   stopped at a limit of its own (more), and below which transaction everything was visible (horizon).
 -- Locks: ACCESS SHARE on the children of the undrained slots; per lane an advisory lock that is only tried; ROW
---   EXCLUSIVE on one child of lease_claim_batches. Nothing when there is nothing to claim. carried_entries and leases
+--   EXCLUSIVE on one child of lease_claim_batches, or of lease_claims. Nothing when there is nothing to claim. carried_entries and leases
 --   are opened only while something is carried over.
 -- Caller: Consumer::claim, other languages.
 CREATE OR REPLACE FUNCTION /*schema*/awa.claim_jobs(
     p_queue text, p_instance bigint, p_nonce bigint, p_max_jobs integer, p_max_bytes bigint,
-    p_deadline_us bigint DEFAULT NULL, p_aging_us bigint DEFAULT NULL, p_now timestamptz DEFAULT NULL)
+    p_deadline_us bigint DEFAULT NULL, p_aging_us bigint DEFAULT NULL, p_now timestamptz DEFAULT NULL,
+    p_row_local boolean DEFAULT false)
 RETURNS TABLE (
     batch_id bigint, claim_slot smallint, priority smallint, claimed_at timestamptz, deadline_at timestamptz,
     job_ids bigint[], run_leases bigint[], attempts smallint[], max_attempts smallint[], created_ats timestamptz[],
@@ -121,40 +123,20 @@ BEGIN
             SELECT l.priority INTO v_lane FROM /*schema*/awa.queue_lanes AS l
             WHERE l.queue = p_queue AND l.lane_id = v_work.lane AND NOT l.paused;
             CONTINUE WHEN NOT FOUND;
+            -- Before a batch is numbered: a batch whose number is not above after_batch of a slot is older than the slot's
+            -- generation (see is_over).
+            IF v_entered IS NULL THEN
+                v_entered := CASE WHEN p_row_local THEN /*schema*/awa.enter_row_claim_slot()
+                                  ELSE /*schema*/awa.enter_claim_slot() END;
+                claimed_at := v_now;
+                deadline_at := v_now + p_deadline_us * interval '1 microsecond';
+            END IF;
             -- Again under the lock, whatever the peek has seen: rows may have been moved out of the ring meanwhile.
             IF v_carries OR pg_relation_size('/*schema*/awa.carried_entries') > 0 THEN
-                SELECT c.members, c.bytes, c.batch_id, c.job_ids, c.run_leases, c.attempts, c.max_attempts, c.created_ats,
-                       c.kinds, c.args, c.metadata, c.is_full
-                INTO v_claim
-                FROM /*schema*/awa.claim_carried(v_work.lane, v_left, v_bytes, p_instance, p_nonce, v_now,
-                    v_now + p_deadline_us * interval '1 microsecond') AS c;
-                IF v_claim.members > 0 THEN
-                    claim_slot := 255;
-                    claimed_at := v_now;
-                    deadline_at := v_now + p_deadline_us * interval '1 microsecond';
-                    batch_id := v_claim.batch_id;
-                    priority := v_lane.priority;
-                    job_ids := v_claim.job_ids;
-                    run_leases := v_claim.run_leases;
-                    attempts := v_claim.attempts;
-                    max_attempts := v_claim.max_attempts;
-                    created_ats := v_claim.created_ats;
-                    kinds := v_claim.kinds;
-                    args := v_claim.args;
-                    metadata := v_claim.metadata;
-                    RETURN NEXT;
-                    IF pg_relation_size('/*schema*/awa.unique_claims') > 0 THEN
-                        PERFORM /*schema*/awa.release_claimed_keys(job_ids);
-                    END IF;
-                    v_left := v_left - v_claim.members;
-                    v_bytes := v_bytes - v_claim.bytes;
-                    -- What is left of them comes before the rows in the ring.
-                    more := more OR v_claim.is_full OR v_left <= 0 OR v_bytes <= 0;
-                    EXIT WHEN v_claim.is_full OR v_left <= 0 OR v_bytes <= 0;
-                END IF;
+                v_work.slots := (-1)::smallint || v_work.slots;
             END IF;
             FOREACH v_ready IN ARRAY v_work.slots LOOP
-                IF NOT v_ready = ANY (v_touched) THEN
+                IF v_ready >= 0 AND NOT v_ready = ANY (v_touched) THEN
                     IF cardinality(v_touched) >= 2 THEN
                         more := true;
                         EXIT;
@@ -162,6 +144,12 @@ BEGIN
                     v_touched := v_touched || v_ready;
                 END IF;
                 CASE v_ready
+                WHEN -1 THEN
+                    SELECT c.members, 0::bigint AS seq, c.bytes, c.batch_id, c.job_ids, c.run_leases, c.attempts, c.max_attempts,
+                           c.created_ats, c.kinds, c.args, c.metadata, c.is_full
+                    INTO v_claim
+                    FROM /*schema*/awa.claim_carried(
+                        v_work.lane, v_left, v_bytes, p_instance, p_nonce, v_now, deadline_at) AS c;
                 -- each queue slot:
                 WHEN 0/*slot*/ THEN
                     SELECT c.members, c.seq, c.bytes, c.batch_id, c.job_ids, c.run_leases, c.attempts, c.max_attempts, c.created_ats,
@@ -172,20 +160,25 @@ BEGIN
                 ELSE PERFORM /*schema*/awa.refuse_unknown_slot('queue', v_ready, true);
                 END CASE;
                 CONTINUE WHEN v_claim.members = 0;
-                IF v_entered IS NULL THEN
-                    v_entered := /*schema*/awa.enter_claim_slot();
-                    claimed_at := v_now;
-                    deadline_at := v_now + p_deadline_us * interval '1 microsecond';
+                IF v_ready < 0 THEN
+                    claim_slot := 255;
+                ELSE
+                    claim_slot := v_entered;
+                    CASE v_entered
+                    -- each claim slot:
+                    WHEN 0/*slot*/ THEN
+                        IF p_row_local THEN
+                            PERFORM /*schema*/awa.record_row_claims_in_0/*slot*/(
+                                v_claim.batch_id, v_work.lane, v_claim.seq, v_ready, v_claim.job_ids, v_claim.run_leases,
+                                p_instance, p_nonce, v_now, deadline_at);
+                        ELSE
+                            PERFORM /*schema*/awa.record_claim_in_0/*slot*/(v_claim.batch_id, v_work.lane, v_claim.seq, v_ready,
+                                v_claim.members, p_instance, p_nonce, v_now, deadline_at);
+                        END IF;
+                    -- end each
+                    ELSE PERFORM /*schema*/awa.refuse_unknown_slot('claim', v_entered, true);
+                    END CASE;
                 END IF;
-                claim_slot := v_entered;
-                CASE v_entered
-                -- each claim slot:
-                WHEN 0/*slot*/ THEN
-                    PERFORM /*schema*/awa.record_claim_in_0/*slot*/(v_claim.batch_id, v_work.lane, v_claim.seq, v_ready,
-                        v_claim.members, p_instance, p_nonce, v_now, deadline_at);
-                -- end each
-                ELSE PERFORM /*schema*/awa.refuse_unknown_slot('claim', v_entered, true);
-                END CASE;
                 batch_id := v_claim.batch_id;
                 priority := v_lane.priority;
                 job_ids := v_claim.job_ids;
@@ -202,9 +195,10 @@ BEGIN
                 END IF;
                 v_left := v_left - v_claim.members;
                 v_bytes := v_bytes - v_claim.bytes;
-                -- What is left in this slot comes before the next one.
-                more := more OR v_claim.is_full;
-                EXIT WHEN v_claim.is_full;
+                -- What is left of what was carried over, or of a slot, comes before the next one. The ring knows of itself
+                -- that a limit was reached; behind what was carried over there may be more.
+                more := more OR v_claim.is_full OR v_ready < 0 AND (v_left <= 0 OR v_bytes <= 0);
+                EXIT WHEN v_claim.is_full OR v_left <= 0 OR v_bytes <= 0;
             END LOOP;
             EXIT WHEN v_left <= 0 OR v_bytes <= 0;
         END LOOP;

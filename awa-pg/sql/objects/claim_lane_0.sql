@@ -29,34 +29,82 @@ BEGIN
     members := 0;
     bytes := 0;
     is_full := false;
-    SELECT b.seq, b.seen, b.part_xids, b.part_jobs INTO v_cursor
+    SELECT b.seq, b.seen, b.part_xids, b.part_jobs,
+           -- What no claim writes: nothing is emitted from a cursor that somebody changed by hand.
+           pg_snapshot_xmax(b.seen) > pg_snapshot_xmax(p_snapshot)
+               OR cardinality(b.part_xids) IS DISTINCT FROM cardinality(b.part_jobs)
+               OR cardinality(b.run_leases) <> cardinality(coalesce(b.job_ids, ARRAY[b.job_id]))
+               OR b.batch_id IS NOT NULL AND (b.first_xid IS NULL OR (b.job_id IS NULL) = (b.job_ids IS NULL))
+               OR b.seq IS DISTINCT FROM 1 + coalesce((
+                   SELECT n.seq FROM /*schema*/awa.ready_claim_attempt_batches_0/*slot*/ AS n
+                   WHERE n.lane_id = p_lane AND n.seq < b.seq ORDER BY n.seq DESC LIMIT 1), 0) AS is_suspicious
+    INTO v_cursor
     FROM /*schema*/awa.ready_claim_attempt_batches_0/*slot*/ AS b WHERE b.lane_id = p_lane ORDER BY b.seq DESC LIMIT 1;
+    IF v_cursor.is_suspicious THEN
+        PERFORM /*schema*/awa.assert_cursor(0/*slot*/::smallint, p_lane, v_cursor.seq);
+    END IF;
     v_has_dead := pg_relation_size('/*schema*/awa.ready_tombstones_0/*slot*/') > 0;
     FOR v_probe IN
         SELECT p.lo, p.lo_job, p.hi
         FROM /*schema*/awa.frontier_probes(
             coalesce(v_cursor.seen, '1:1:'), v_cursor.part_xids, v_cursor.part_jobs, p_snapshot) AS p
     LOOP
-        -- The lengths are summed before anything large is read, so that a batch stops at the row that reaches a limit.
-        SELECT count(*)::integer AS members, max(e.args_total) AS bytes, max(e.total) AS weight, array_agg(e.xid) AS xids,
-               array_agg(e.job_id) AS job_ids, array_agg(e.run_lease) AS run_leases, array_agg(e.attempt) AS attempts,
-               array_agg(e.max_attempts) AS max_attempts, array_agg(e.created_at) AS created_ats,
-               array_agg(e.kind) AS kinds, array_agg(e.args) AS args, array_agg(e.metadata) AS metadata
+        -- Small rows that fit are read in one go.
+        SELECT count(*)::integer AS members, sum(e.length) AS bytes, sum(e.length + e.more_length) AS weight,
+               bool_and(e.length + e.more_length <= 65536) AS are_small,
+               array_agg(e.xid) AS xids, array_agg(e.job_id) AS job_ids, array_agg(e.run_lease) AS run_leases,
+               array_agg(e.attempt) AS attempts, array_agg(e.max_attempts) AS max_attempts,
+               array_agg(e.created_at) AS created_ats, array_agg(e.kind) AS kinds,
+               array_agg(CASE WHEN e.length + e.more_length <= 65536 THEN e.args END) AS args,
+               array_agg(CASE WHEN e.length + e.more_length <= 65536 THEN e.metadata END) AS metadata
         INTO v_part
-        FROM (SELECT t.xid, t.job_id, t.run_lease, t.attempt, t.max_attempts, t.created_at, t.kind, t.args, t.metadata,
-                     t.length, t.more_length, sum(t.length) OVER up_to AS args_total,
-                     sum(t.length + t.more_length) OVER up_to AS total
-              FROM (SELECT r.xid, r.job_id, r.run_lease, r.attempt, r.max_attempts, r.created_at, r.kind, r.args, r.metadata,
-                           octet_length(r.args::text) AS length, coalesce(octet_length(r.metadata::text), 0) AS more_length
-                    FROM /*schema*/awa.ready_entries_0/*slot*/ AS r
-                    WHERE r.lane_id = p_lane AND (r.xid, r.job_id) > (v_probe.lo, v_probe.lo_job) AND r.xid < v_probe.hi
-                      AND (NOT v_has_dead OR NOT /*schema*/awa.is_tombstoned_0/*slot*/(
-                              p_lane, r.job_id, coalesce(r.run_lease, 0)))
-                    ORDER BY r.xid, r.job_id LIMIT p_limit - members) AS t
-              WINDOW up_to AS (ORDER BY t.xid, t.job_id ROWS UNBOUNDED PRECEDING)) AS e
-        WHERE e.args_total - e.length < p_max_bytes - bytes
-          AND e.total - e.length - e.more_length < c_weight - v_weight;
+        FROM (SELECT r.xid, r.job_id, r.run_lease, r.attempt, r.max_attempts, r.created_at, r.kind, r.args, r.metadata,
+                     -- A text of which much is stored is not read to learn its length.
+                     CASE WHEN pg_column_size(r.args) <= 2048 THEN octet_length(r.args::text) ELSE 65537 END AS length,
+                     CASE WHEN r.metadata IS NULL THEN 0
+                          WHEN pg_column_size(r.metadata) <= 2048 THEN octet_length(r.metadata::text)
+                          ELSE 65537 END AS more_length
+              FROM /*schema*/awa.ready_entries_0/*slot*/ AS r
+              WHERE r.lane_id = p_lane AND (r.xid, r.job_id) > (v_probe.lo, v_probe.lo_job) AND r.xid < v_probe.hi
+                AND (NOT v_has_dead OR NOT /*schema*/awa.is_tombstoned_0/*slot*/(
+                        p_lane, r.job_id, coalesce(r.run_lease, 0)))
+              ORDER BY r.xid, r.job_id LIMIT p_limit - members) AS e;
         CONTINUE WHEN v_part.members = 0;
+        IF NOT v_part.are_small OR v_part.bytes > p_max_bytes - bytes OR v_part.weight > c_weight - v_weight THEN
+            -- The lengths are summed before anything large is read, so that a batch stops at the row that reaches a limit.
+            -- What is stored of a text is at most 4 bytes longer than the text, and is known without reading it: rows
+            -- behind the one that reaches a limit even so are not read to learn their length.
+            SELECT count(*)::integer AS members, max(e.args_total) AS bytes, max(e.total) AS weight,
+                   array_agg(e.xid) AS xids, array_agg(e.job_id) AS job_ids, array_agg(e.run_lease) AS run_leases,
+                   array_agg(e.attempt) AS attempts, array_agg(e.max_attempts) AS max_attempts,
+                   array_agg(e.created_at) AS created_ats, array_agg(e.kind) AS kinds, array_agg(e.args) AS args,
+                   array_agg(e.metadata) AS metadata
+            INTO v_part
+            FROM (SELECT t.xid, t.job_id, t.run_lease, t.attempt, t.max_attempts, t.created_at, t.kind, t.args, t.metadata,
+                         t.length, t.more_length, sum(t.length) OVER up_to AS args_total,
+                         sum(t.length + t.more_length) OVER up_to AS total
+                  FROM (SELECT s.xid, s.job_id, s.run_lease, s.attempt, s.max_attempts, s.created_at, s.kind, s.args,
+                               s.metadata, octet_length(s.args::text) AS length,
+                               coalesce(octet_length(s.metadata::text), 0) AS more_length
+                        FROM (SELECT n.xid, n.job_id, n.run_lease, n.attempt, n.max_attempts, n.created_at, n.kind, n.args,
+                                     n.metadata, sum(n.stored) OVER up_to - n.stored AS stored_before,
+                                     sum(n.stored + n.more_stored) OVER up_to - n.stored - n.more_stored AS weight_before
+                              FROM (SELECT r.xid, r.job_id, r.run_lease, r.attempt, r.max_attempts, r.created_at, r.kind,
+                                           r.args, r.metadata, pg_column_size(r.args) - 4 AS stored,
+                                           coalesce(pg_column_size(r.metadata) - 4, 0) AS more_stored
+                                    FROM /*schema*/awa.ready_entries_0/*slot*/ AS r
+                                    WHERE r.lane_id = p_lane AND (r.xid, r.job_id) > (v_probe.lo, v_probe.lo_job)
+                                      AND r.xid < v_probe.hi
+                                      AND (NOT v_has_dead OR NOT /*schema*/awa.is_tombstoned_0/*slot*/(
+                                              p_lane, r.job_id, coalesce(r.run_lease, 0)))
+                                    ORDER BY r.xid, r.job_id LIMIT p_limit - members) AS n
+                              WINDOW up_to AS (ORDER BY n.xid, n.job_id ROWS UNBOUNDED PRECEDING)) AS s
+                        WHERE s.stored_before < p_max_bytes - bytes AND s.weight_before < c_weight - v_weight
+                        OFFSET 0) AS t
+                  WINDOW up_to AS (ORDER BY t.xid, t.job_id ROWS UNBOUNDED PRECEDING)) AS e
+            WHERE e.args_total - e.length < p_max_bytes - bytes
+              AND e.total - e.length - e.more_length < c_weight - v_weight;
+        END IF;
         members := members + v_part.members;
         bytes := bytes + v_part.bytes;
         v_weight := v_weight + v_part.weight;

@@ -22,12 +22,16 @@ BEGIN
         PERFORM /*schema*/awa.place_ended(v_ended, p_outcomes, p_routes, p_delays_us, p_texts, p_results, v_done, p_now);
         RETURN QUERY SELECT e.receipt_id FROM unnest(v_ended) AS e;
     END IF;
-    -- TRUNCATE is not subject to snapshots, and neither is what this one cannot see yet: only a new transaction can tell a
-    -- closed attempt from one that lives on elsewhere.
-    IF coalesce(cardinality(v_ended), 0) < cardinality(p_tags)
-       AND current_setting('transaction_isolation') <> 'read committed' THEN
-        RAISE EXCEPTION 'the attempt is not open as far as this transaction can see' USING ERRCODE = '40001',
-            HINT = 'run the transaction again';
+    -- TRUNCATE is not subject to snapshots, and neither is what this one cannot see yet: where it proves nothing, only a new
+    -- transaction can tell a closed attempt from one that lives on elsewhere.
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        PERFORM FROM unnest(p_claim_slots, p_nonces, p_receipts) WITH ORDINALITY AS w (claim_slot, nonce, receipt, o)
+        WHERE w.o = ANY (p_tags) AND NOT EXISTS (SELECT FROM unnest(v_ended) AS e WHERE e.tag = w.o)
+          AND NOT /*schema*/awa.is_over(w.claim_slot, w.nonce, w.receipt);
+        IF FOUND THEN
+            RAISE EXCEPTION 'the attempt is not open as far as this transaction can see' USING ERRCODE = '40001',
+                HINT = 'run the transaction again';
+        END IF;
     END IF;
 END
 $awa$;

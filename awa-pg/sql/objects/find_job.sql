@@ -4,7 +4,7 @@
 -- Returns: one row with the columns of the view jobs, or none.
 -- Locks: ACCESS SHARE on the tables read.
 -- Caller: get, cancel_jobs, retry_jobs, delete_jobs, move_jobs, glimpse_state, deliver_cancels.
--- depends on: open_claims
+-- depends on: open_compact_claims, open_row_claims
 CREATE OR REPLACE FUNCTION /*schema*/awa.find_job(p_job bigint)
 RETURNS TABLE (
     job_id bigint, state text, queue text, kind text, priority smallint, attempt smallint, max_attempts smallint,
@@ -72,8 +72,11 @@ BEGIN
         END IF;
     ELSE
         SELECT o.claimed_at INTO v_began
-        FROM /*schema*/awa.open_claims AS o
-        WHERE o.batch_id = v_pass.batch_id AND o.open @> (v_pass.batch_id << 10) + v_pass.member;
+        FROM (SELECT c.claimed_at FROM /*schema*/awa.open_compact_claims AS c
+              WHERE c.batch_id = v_pass.batch_id AND c.open @> (v_pass.batch_id << 10) + v_pass.member
+              UNION ALL
+              SELECT l.claimed_at FROM /*schema*/awa.open_row_claims AS l
+              WHERE l.receipt_id = (v_pass.batch_id << 10) + v_pass.member) AS o;
         IF FOUND THEN
             v_state := 'running';
         ELSE

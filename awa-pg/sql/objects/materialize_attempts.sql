@@ -1,8 +1,9 @@
--- Purpose: turns open attempts of compact claims into leases, so that they keep no slot. The claim is closed, the receipt
+-- Purpose: turns open attempts of the claim ring into leases, so that they keep no slot. The claim is closed, the receipt
 --   stays good.
 -- Parameters: parallel arrays, one element per attempt: claim slot, nonce, receipt.
 -- Returns: how many were open and are leases now.
--- Locks: ROW EXCLUSIVE on children of lease_claim_closure_batches (ascending) and one of leases; waits at most 100 ms for
+-- Locks: ROW EXCLUSIVE on children of lease_claim_closure_batches or lease_claim_closures (ascending) and one of
+--   leases; waits at most 100 ms for
 --   somebody who is closing the same receipts.
 -- Caller: Maintainer::unpin.
 CREATE OR REPLACE FUNCTION /*schema*/awa.materialize_attempts(
@@ -47,8 +48,14 @@ BEGIN
                    b.args, b.metadata, b.last_error
             FROM /*schema*/awa.attempt_bodies(
                 v_group.ready_slot, v_group.receipts, v_group.lanes, v_group.seqs, v_group.indexes) AS b
-            JOIN /*schema*/awa.lease_claim_batches AS c
-                ON c.claim_slot = v_want.claim_slot AND c.batch_id = b.tag >> 10
+            CROSS JOIN LATERAL (
+                SELECT n.claim_slot, n.nonce, n.instance_id, n.claimed_at, n.deadline_at
+                FROM /*schema*/awa.lease_claim_batches AS n
+                WHERE n.claim_slot = v_want.claim_slot AND n.batch_id = b.tag >> 10
+                UNION ALL
+                SELECT n.claim_slot, n.nonce, n.instance_id, n.claimed_at, n.deadline_at
+                FROM /*schema*/awa.lease_claims AS n
+                WHERE n.claim_slot = v_want.claim_slot AND n.receipt_id = b.tag) AS c
             JOIN /*schema*/awa.queue_lanes AS l ON l.lane_id = b.lane_id;
             GET DIAGNOSTICS v_moved = ROW_COUNT;
             IF v_moved <> cardinality(v_group.receipts) THEN

@@ -1,20 +1,17 @@
--- Purpose: what of each claim batch is open: claimed minus closed. The one spelling of "is this attempt open?".
--- Columns: those of lease_claim_batches that identify the claim, and open (int8multirange of receipts; empty when all
+-- Purpose: what is open in the claim ring, whatever the shape of the claim. The one spelling of "is this attempt open?".
+--   Who looks for one batch or receipt asks open_compact_claims and open_row_claims, which find it by an index.
+-- Columns: those that identify the claim, and open (int8multirange of receipts; of a compact claim it is empty when all
 --   is closed).
 -- Parameters: none.
--- Returns: a row per stored claim batch.
--- Locks: ACCESS SHARE on lease_claim_batches and lease_claim_closure_batches.
--- Caller: the view jobs, find_job, open_attempts, are_open, rescue, cancel_in_ring.
--- depends on: batch_receipts
+-- Returns: a row per stored claim batch, and one per open row-local claim.
+-- Locks: ACCESS SHARE on the claim ring.
+-- Caller: the view jobs, open_attempts, attempts_on_slot, forget_instances.
+-- depends on: open_compact_claims, open_row_claims
 CREATE OR REPLACE VIEW /*schema*/awa.open_claims AS
 SELECT b.claim_slot, b.batch_id, b.nonce, b.instance_id, b.claimed_at, b.deadline_at, b.ready_slot, b.lane_id,
-       b.attempt_seq, b.members,
-       CASE WHEN b.members > 1 THEN
-           /*schema*/awa.batch_receipts(b.batch_id, b.members)
-           - coalesce((SELECT range_agg(c.receipts) FROM /*schema*/awa.lease_claim_closure_batches AS c
-                       WHERE c.claim_slot = b.claim_slot
-                         AND c.receipts && /*schema*/awa.batch_receipts(b.batch_id, b.members)), '{}')
-       WHEN EXISTS (SELECT FROM /*schema*/awa.lease_claim_closure_batches AS c
-                    WHERE c.claim_slot = b.claim_slot AND c.receipt = (b.batch_id << 10) + 1) THEN '{}'
-       ELSE /*schema*/awa.batch_receipts(b.batch_id, b.members) END AS open
-FROM /*schema*/awa.lease_claim_batches AS b;
+       b.attempt_seq, b.members, b.open
+FROM /*schema*/awa.open_compact_claims AS b
+UNION ALL
+SELECT l.claim_slot, l.receipt_id >> 10, l.nonce, l.instance_id, l.claimed_at, l.deadline_at, l.ready_slot, l.lane_id,
+       l.attempt_seq, 1::smallint, int8multirange(int8range(l.receipt_id, l.receipt_id + 1))
+FROM /*schema*/awa.open_row_claims AS l;

@@ -1,4 +1,4 @@
--- Purpose: open_claims of one slot, for the sweeps that look at one child only.
+-- Purpose: open_compact_claims of one slot, for the sweeps that look at one child only.
 -- Columns: batch_id, nonce, instance_id, claimed_at, deadline_at, open.
 -- Parameters: none.
 -- Returns: a row per claim batch of the slot.

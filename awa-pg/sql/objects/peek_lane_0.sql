@@ -14,10 +14,16 @@ DECLARE
     v_seen  pg_snapshot;
     v_xids  xid8[];
     v_jobs  bigint[];
+    v_seq   bigint;
     v_probe record;
 BEGIN
-    SELECT b.seen, b.part_xids, b.part_jobs, b.batch_id INTO v_seen, v_xids, v_jobs, last_batch
+    SELECT b.seq, b.seen, b.part_xids, b.part_jobs, b.batch_id INTO v_seq, v_seen, v_xids, v_jobs, last_batch
     FROM /*schema*/awa.ready_claim_attempt_batches_0/*slot*/ AS b WHERE b.lane_id = p_lane ORDER BY b.seq DESC LIMIT 1;
+    -- A damaged cursor may hide every row; then no claim would come to look at it.
+    IF pg_snapshot_xmax(v_seen) > pg_snapshot_xmax(p_snapshot)
+       OR cardinality(v_xids) IS DISTINCT FROM cardinality(v_jobs) THEN
+        PERFORM /*schema*/awa.assert_cursor(0/*slot*/::smallint, p_lane, v_seq);
+    END IF;
     FOR v_probe IN
         SELECT p.lo, p.lo_job, p.hi
         FROM /*schema*/awa.frontier_probes(coalesce(v_seen, '1:1:'), v_xids, v_jobs, p_snapshot) AS p

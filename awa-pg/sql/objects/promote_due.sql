@@ -18,10 +18,17 @@ BEGIN
         WHERE d.job_id = ANY (ARRAY(
             SELECT g.job_id
             FROM (SELECT f.job_id, sum(f.length) OVER (ORDER BY f.run_at, f.job_id ROWS UNBOUNDED PRECEDING) - f.length AS before
-                  FROM (SELECT h.job_id, h.run_at, octet_length(h.args::text)
-                               + coalesce(octet_length(h.metadata::text), 0) + coalesce(octet_length(h.last_error), 0) AS length
-                        FROM /*schema*/awa.deferred_jobs AS h WHERE h.run_at <= v_now
-                        ORDER BY h.run_at, h.job_id LIMIT p_limit FOR UPDATE SKIP LOCKED) AS f) AS g
+                  FROM (SELECT s.job_id, s.run_at, octet_length(s.args::text)
+                               + coalesce(octet_length(s.metadata::text), 0) + coalesce(octet_length(s.last_error), 0) AS length
+                        -- As in claim_lane_0: rows that cannot be promoted by what is stored of them are not read.
+                        FROM (SELECT n.job_id, n.run_at, n.args, n.metadata, n.last_error,
+                                     sum(n.stored) OVER (ORDER BY n.run_at, n.job_id ROWS UNBOUNDED PRECEDING) - n.stored
+                                         AS stored_before
+                              FROM (SELECT h.job_id, h.run_at, h.args, h.metadata, h.last_error,
+                                           pg_column_size(h.args) - 4 AS stored
+                                    FROM /*schema*/awa.deferred_jobs AS h WHERE h.run_at <= v_now
+                                    ORDER BY h.run_at, h.job_id LIMIT p_limit FOR UPDATE SKIP LOCKED) AS n) AS s
+                        WHERE s.stored_before < 67108864) AS f) AS g
             WHERE g.before < 67108864))
         RETURNING d.job_id, d.run_at, d.kind, d.args, d.max_attempts, d.metadata, d.created_at, d.attempt, d.run_lease,
             d.last_error, d.queue, d.priority, d.shard)

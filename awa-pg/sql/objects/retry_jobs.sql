@@ -26,7 +26,7 @@ BEGIN
         ELSIF answer IN ('dead', 'failed', 'deferred') THEN
             SELECT j.job_id, j.run_lease, j.created_at, j.priority, j.shard, j.attempt, j.max_attempts, j.queue, j.kind,
                    j.args, j.metadata, j.last_error
-            INTO v_job FROM /*schema*/awa.take_held_job(p_jobs[v_index]) AS j;
+            INTO v_job FROM /*schema*/awa.take_held_job(p_jobs[v_index], answer) AS j;
             IF v_job.job_id IS NULL THEN
                 answer := 'contended';
             ELSE

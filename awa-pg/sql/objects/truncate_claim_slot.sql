@@ -12,7 +12,10 @@ BEGIN
     SET state = 'free', stale_cursor_at = NULL, stale_cursor_batch = NULL, stale_resume_at = NULL,
         stale_resume_batch = NULL, deadline_cursor_at = NULL, deadline_cursor_job = NULL, deadline_cursor_lease = NULL,
         batch_deadline_cursor_at = NULL, batch_deadline_cursor_batch = NULL, batch_deadline_resume_at = NULL,
-        batch_deadline_resume_batch = NULL
+        batch_deadline_resume_batch = NULL, deadline_resume_at = NULL, deadline_resume_job = NULL,
+        deadline_resume_lease = NULL, row_stale_cursor_at = NULL, row_stale_cursor_job = NULL,
+        row_stale_cursor_lease = NULL, row_stale_resume_at = NULL, row_stale_resume_job = NULL,
+        row_stale_resume_lease = NULL
     WHERE slot = p_slot;
     CASE p_slot
     -- each claim slot:

@@ -9,7 +9,7 @@ use awa_core::id::{BatchId, InstanceId, JobId, Nonce, ReceiptId, RunLease, Slot}
 use awa_core::job::{MaxAttempts, Priority};
 use awa_core::json::JsonText;
 use awa_core::name::JobKind;
-use awa_core::store::{ClaimRequest, Claimed, Horizon};
+use awa_core::store::{ClaimRequest, ClaimShape, Claimed, Horizon};
 
 use super::clock::micros_of;
 use super::close::receipt;
@@ -33,6 +33,7 @@ impl PgStore {
             length(request.deadline),
             length(request.aging),
             self.clock.param(),
+            Param::Bool(request.shape == ClaimShape::RowLocal),
         ];
         let rows = self.call(CLAIM, self.sql.statement("claims/claim"), &params).await?;
         let Some((status, batches)) = rows.split_last() else {

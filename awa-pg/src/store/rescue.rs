@@ -8,23 +8,19 @@ use std::collections::{BTreeMap, HashMap};
 
 use awa_core::attempt::ClosureAnswer;
 use awa_core::error::StoreError;
-use awa_core::id::{BatchId, JobId, Nonce, ReceiptId, RunLease, Slot};
+use awa_core::id::{JobId, Nonce, ReceiptId, RunLease, Slot};
 use awa_core::name::QueueName;
-use awa_core::receipt::ReceiptSet;
 use awa_core::retry::{AttemptBudget, Disposition, RetryPolicy};
 use awa_core::store::{RescueRequest, Rescued, RescuedAttempt};
-use awa_core::sweep::{
-    BatchKey, Beats, Evidence, LifeSigns, PageRequest, RescueOutcome, RescuerHealth, Sweep, SweepCursor, SweepKind,
-    SweepLimits, Visited,
-};
+use awa_core::sweep::{Beats, PageRequest, RescueOutcome, RescuerHealth, Sweep, SweepCursor, SweepKind, SweepLimits};
 use awa_core::time::Timestamp;
 
 use super::clock::micros_of;
-use super::close::{Ending, Outcome, receipt, receipts};
-use super::consume::slot;
+use super::close::{Ending, Outcome, receipt};
+use super::sweeps::{Candidate, Page, Pass, SlotCursors, Swept};
 use super::{PgStore, undecodable};
 use crate::sql::Sql;
-use crate::value::{DecodeError, Param, Row, types};
+use crate::value::{Param, Row};
 
 pub(super) const OPERATION: &str = "rescue";
 
@@ -42,20 +38,6 @@ impl From<SweepKind> for Cause {
     }
 }
 
-/// The two sweeps of one slot, as stored.
-struct SlotCursors {
-    slot: Slot,
-    stale: SweepCursor<BatchKey>,
-    deadline: SweepCursor<BatchKey>,
-    now: Timestamp,
-}
-
-/// An open part of a claim batch that a sweep wants to end.
-struct Candidate {
-    nonce: Nonce,
-    open: ReceiptSet,
-}
-
 impl PgStore {
     /// See [`Maintainer::rescue`](awa_core::store::Maintainer::rescue).
     pub async fn rescue(&self, request: &RescueRequest, retry: &RetryPolicy) -> Result<Rescued, StoreError> {
@@ -67,9 +49,10 @@ impl PgStore {
         let mut rescued = Rescued::default();
         let mut first_failure = None;
         for row in &rows {
-            let cursors = SlotCursors::read(row).map_err(undecodable(OPERATION))?;
+            let slot = SlotCursors::read(row).map_err(undecodable(OPERATION))?;
             for kind in [SweepKind::Stale, SweepKind::Deadline] {
-                match self.sweep(&sql, kind, &cursors, request, retry, &mut rescued).await {
+                let pass = Pass { kind, slot: slot.slot, now: slot.now, request, retry };
+                match self.sweep_slot(&sql, &pass, &slot, &mut rescued).await {
                     Ok(()) => {}
                     Err(error) if error.is_transient() => return Err(error),
                     // A slot that is damaged stops no other.
@@ -99,111 +82,68 @@ impl PgStore {
         Ok(health.may_rescue().then_some(now))
     }
 
-    async fn sweep(
+    /// The sweeps of one kind over one slot: of compact claims, and of row-local ones where there are any.
+    async fn sweep_slot(
         &self,
         sql: &Sql,
-        kind: SweepKind,
-        cursors: &SlotCursors,
-        request: &RescueRequest,
-        retry: &RetryPolicy,
+        pass: &Pass<'_>,
+        slot: &SlotCursors,
         rescued: &mut Rescued,
     ) -> Result<(), StoreError> {
-        let before = if kind == SweepKind::Stale { cursors.stale } else { cursors.deadline };
-        let mut sweep = Sweep::begin(kind, before, SweepLimits::for_visits(request.page.max(1)));
+        let is_stale = pass.kind == SweepKind::Stale;
+        let compact = if is_stale { slot.stale } else { slot.deadline };
+        self.sweep(sql, pass, compact, rescued).await?;
+        if slot.has_rows {
+            let rows = if is_stale { slot.row_stale } else { slot.row_deadline };
+            self.sweep(sql, pass, rows, rescued).await?;
+        }
+        Ok(())
+    }
+
+    async fn sweep<K: Swept>(
+        &self,
+        sql: &Sql,
+        pass: &Pass<'_>,
+        before: SweepCursor<K>,
+        rescued: &mut Rescued,
+    ) -> Result<(), StoreError> {
+        let mut sweep = Sweep::begin(pass.kind, before, SweepLimits::for_visits(pass.request.page.max(1)));
         while let Some(asked) = sweep.next_page() {
-            let (visited, candidates) = self.read_page(sql, kind, cursors, &asked, request).await?;
+            let Page { visited, candidates } = self.read_page(sql, pass, &asked).await?;
             let page = sweep.visit(visited);
             let wanted: Vec<_> = page.to_rescue().filter_map(|key| Some((key, candidates.get(&key)?))).collect();
-            let outcomes = self.rescue_batches(sql, kind, cursors.slot, &wanted, request, retry, rescued).await?;
+            let outcomes = self.rescue_claims(sql, pass, &wanted, rescued).await?;
             sweep = page.settle(&outcomes);
         }
         let (after, report) = sweep.finish();
         rescued.contended += report.contended;
         rescued.more |= !report.complete;
         if after != before {
-            let statement =
-                if kind == SweepKind::Stale { "rescue/move_stale_cursor" } else { "rescue/move_deadline_cursor" };
-            let key_params = |key: Option<BatchKey>| match key {
-                Some(key) => [Param::Timestamp(key.at), Param::I64(key.batch.0)],
-                None => [Param::Null(types::TIMESTAMPTZ), Param::Null(types::INT8)],
-            };
-            let [at, batch] = key_params(after.at);
-            let [resume_at, resume_batch] = key_params(after.resume);
-            let params = [Param::I16(i16::from(cursors.slot.0)), at, batch, resume_at, resume_batch];
-            self.call(OPERATION, sql.statement(statement), &params).await?;
+            let mut params = vec![Param::I16(i16::from(pass.slot.0))];
+            params.extend(K::key_params(after.at));
+            params.extend(K::key_params(after.resume));
+            self.call(OPERATION, sql.statement(K::move_statement(pass.kind)), &params).await?;
         }
         Ok(())
     }
 
-    /// Reads one page of a sweep. Compact claims are visited in the order of their batch ids, which is the order of
-    /// their claims but for calls that overlapped; the time of a key is carried along so that keys ascend as ids do.
-    async fn read_page(
+    async fn read_page<K: Swept>(
         &self,
         sql: &Sql,
-        kind: SweepKind,
-        cursors: &SlotCursors,
-        asked: &PageRequest<BatchKey>,
-        request: &RescueRequest,
-    ) -> Result<(Vec<Visited<BatchKey>>, BTreeMap<BatchKey, Candidate>), StoreError> {
-        let slot = Param::I16(i16::from(cursors.slot.0));
-        let limit = Param::I64(i64::try_from(asked.limit).unwrap_or(i64::MAX));
-        let batch = |key: Option<BatchKey>| key.map_or(Param::Null(types::INT8), |key| Param::I64(key.batch.0));
-        let at = |key: Option<BatchKey>| key.map_or(Param::Null(types::TIMESTAMPTZ), |key| Param::Timestamp(key.at));
-        let rows = if kind == SweepKind::Stale {
-            let after = Param::I64(asked.after.map_or(0, |key| key.batch.0));
-            let params = [slot, after, batch(asked.through), limit];
-            self.call(OPERATION, sql.statement("rescue/stale_page"), &params).await?
-        } else {
-            let params = [
-                slot,
-                at(asked.after),
-                batch(asked.after),
-                at(asked.through),
-                batch(asked.through),
-                limit,
-                self.clock.param(),
-            ];
-            self.call(OPERATION, sql.statement("rescue/deadline_page"), &params).await?
-        };
-        let mut latest = asked.after.map_or(Timestamp::from_micros(i64::MIN), |key| key.at);
-        let (mut visited, mut candidates) = (Vec::with_capacity(rows.len()), BTreeMap::new());
-        for row in &rows {
-            let bad = undecodable(OPERATION);
-            let moment = row.timestamp(2).map_err(&bad)?;
-            latest = latest.max(moment);
-            // A page is bounded by ids; a claim that overlapped others may have a smaller id and a later time.
-            latest = asked.through.map_or(latest, |through| latest.min(through.at));
-            let key = BatchKey { at: latest, batch: BatchId(row.i64(0).map_err(&bad)?) };
-            let nonce = Nonce(row.i64(1).map_err(&bad)?);
-            let open = receipts(row.text(3).map_err(&bad)?)?;
-            let (mut too_new, mut evidence) = (false, Evidence::Open);
-            if kind == SweepKind::Stale && !row.bool(5).map_err(&bad)? {
-                let seen_at = row.opt_timestamp(4).map_err(&bad)?;
-                let signs = LifeSigns { claimed_at: moment, instance_seen_at: seen_at, attempt_seen_at: None };
-                too_new = cursors.now.since(moment) < request.staleness;
-                evidence =
-                    if signs.is_stale(cursors.now, request.staleness) { Evidence::Open } else { Evidence::Alive };
-            }
-            if open.is_empty() {
-                evidence = Evidence::Closed;
-            }
-            visited.push(Visited { key, too_new, evidence });
-            candidates.insert(key, Candidate { nonce, open });
-        }
-        Ok((visited, candidates))
+        pass: &Pass<'_>,
+        asked: &PageRequest<K>,
+    ) -> Result<Page<K>, StoreError> {
+        let rows = self.call(OPERATION, sql.statement(K::page_statement(pass.kind)), &K::page_params(pass, asked)).await?;
+        K::read_page(pass, asked, &rows)
     }
 
-    #[expect(clippy::too_many_arguments, reason = "one page of one sweep, spelled out")]
-    async fn rescue_batches(
+    async fn rescue_claims<K: Swept>(
         &self,
         sql: &Sql,
-        kind: SweepKind,
-        claim_slot: Slot,
-        wanted: &[(BatchKey, &Candidate)],
-        request: &RescueRequest,
-        retry: &RetryPolicy,
+        pass: &Pass<'_>,
+        wanted: &[(K, &Candidate)],
         rescued: &mut Rescued,
-    ) -> Result<BTreeMap<BatchKey, RescueOutcome>, StoreError> {
+    ) -> Result<BTreeMap<K, RescueOutcome>, StoreError> {
         if wanted.is_empty() {
             return Ok(BTreeMap::new());
         }
@@ -216,7 +156,7 @@ impl PgStore {
         for (_, candidate) in wanted {
             for id in candidate.open.iter() {
                 let Some(attempt) = attempts.get(&id) else { continue };
-                endings.push(attempt.ending(id, claim_slot, candidate.nonce, kind.into(), request, retry));
+                endings.push(attempt.ending(id, pass.slot, candidate.nonce, pass.kind.into(), pass.request, pass.retry));
             }
         }
         let mut answers = HashMap::with_capacity(endings.len());
@@ -233,7 +173,7 @@ impl PgStore {
         for ending in &endings {
             if answers.get(&ending.receipt) == Some(&ClosureAnswer::Closed) {
                 let attempt = &attempts[&ending.receipt];
-                rescued.attempts.push(attempt.report(kind.into(), ending));
+                rescued.attempts.push(attempt.report(pass.kind.into(), ending));
             }
         }
         let outcome = |candidate: &Candidate| {
@@ -245,23 +185,6 @@ impl PgStore {
             candidate.open.iter().map(member).max().unwrap_or(RescueOutcome::LostRace)
         };
         Ok(wanted.iter().map(|(key, candidate)| (*key, outcome(candidate))).collect())
-    }
-}
-
-impl SlotCursors {
-    fn read(row: &Row) -> Result<Self, DecodeError> {
-        let key = |column: usize| {
-            Ok(match (row.opt_timestamp(column)?, row.opt_i64(column + 1)?) {
-                (Some(at), Some(batch)) => Some(BatchKey { at, batch: BatchId(batch) }),
-                _ => None,
-            })
-        };
-        Ok(Self {
-            slot: slot(row.i16(0)?),
-            stale: SweepCursor { at: key(1)?, resume: key(3)? },
-            deadline: SweepCursor { at: key(5)?, resume: key(7)? },
-            now: row.timestamp(9)?,
-        })
     }
 }
 

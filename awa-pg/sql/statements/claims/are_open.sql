@@ -4,9 +4,12 @@
 -- Locks: ACCESS SHARE on the claim ring and leases.
 -- Caller: Consumer::are_open.
 SELECT pg_catalog.array_agg(EXISTS (
-    SELECT FROM /*schema*/awa.open_claims AS o
+    SELECT FROM /*schema*/awa.open_compact_claims AS o
     WHERE o.claim_slot = w.claim_slot AND o.batch_id = w.receipt >> 10 AND o.nonce = w.nonce
       AND o.open OPERATOR(pg_catalog.@>) w.receipt)
+    OR EXISTS (
+    SELECT FROM /*schema*/awa.open_row_claims AS o
+    WHERE o.claim_slot = w.claim_slot AND o.receipt_id = w.receipt AND o.nonce = w.nonce)
     OR EXISTS (
     SELECT FROM /*schema*/awa.leases AS l
     WHERE l.receipt_id = w.receipt AND l.nonce = w.nonce AND l.claim_slot = w.claim_slot)

@@ -17,6 +17,7 @@ FROM (SELECT greatest((SELECT max(r.job_id) FROM /*schema*/awa.ready_entries AS 
 CROSS JOIN (SELECT greatest((SELECT max(a.batch_id) FROM /*schema*/awa.ready_claim_attempt_batches AS a),
                             (SELECT max(c.batch_id) FROM /*schema*/awa.lease_claim_batches AS c),
                             (SELECT max(l.receipt_id >> 10) FROM /*schema*/awa.lease_claims AS l),
-                            (SELECT max(l.receipt_id >> 10) FROM /*schema*/awa.leases AS l)) AS newest) AS b
+                            (SELECT max(l.receipt_id >> 10) FROM /*schema*/awa.leases AS l),
+                            (SELECT max(s.after_batch) FROM /*schema*/awa.claim_ring_slots AS s)) AS newest) AS b
 CROSS JOIN /*schema*/awa.job_id_seq AS s
 CROSS JOIN /*schema*/awa.batch_id_seq AS t
