@@ -111,8 +111,8 @@ macro_rules! each_case {
                 an_older_attempt_never_shadows_a_newer_state [];
                 cancel_in_every_state [];
                 retry_in_every_state [];
-                delete_in_every_state [];
-                a_deleted_job_hides_no_other [];
+                delete_in_every_state [Rings];
+                a_deleted_job_hides_no_other [Rings];
                 a_retry_of_a_dead_job_counts_from_zero [];
                 wishes_are_answered_one_by_one [Transactions];
                 a_cancelled_ready_job_is_never_handed_out [];
@@ -227,11 +227,11 @@ macro_rules! each_case {
                 leases_that_are_moved_are_not_taken_for_stale [Rings];
             }
             grow {
-                a_grown_ring_absorbs_what_pinned_it [Transactions];
-                attempts_in_an_added_slot_are_like_any_other [];
-                attempts_in_an_added_slot_are_rescued [Clock];
-                leases_go_on_in_a_grown_ring [];
-                a_ring_never_shrinks [];
+                a_grown_ring_absorbs_what_pinned_it [Rings, Transactions];
+                attempts_in_an_added_slot_are_like_any_other [Rings];
+                attempts_in_an_added_slot_are_rescued [Clock, Rings];
+                leases_go_on_in_a_grown_ring [Rings];
+                a_ring_never_shrinks [Rings];
             }
             progress {
                 a_checkpoint_is_kept_to_the_byte_and_replaced [Notes];

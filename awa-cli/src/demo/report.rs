@@ -200,7 +200,7 @@ mod tests {
     fn the_report_has_a_stable_shape() {
         let text = serde_json::to_string(&report()).unwrap();
         let expected = concat!(
-            r#"{"store":"postgres","real_processes":true,"workers":2,"seed":7,"dir":"/tmp","files":10,"completed":10,"lost":0,"#,
+            r#"{"store":"postgres","driver":null,"real_processes":true,"workers":2,"seed":7,"dir":"/tmp","files":10,"completed":10,"lost":0,"#,
             r#""mismatched":0,"unexpected":0,"changed":0,"rescued":3,"retried":1,"rolled_back":2,"late":2,"#,
             r#""transactions":7,"skipped":0,"capped":false,"seconds":1.5,"jobs_per_s":6.7,"p50_ms":1.0,"p95_ms":2.0,"#,
             r#""p99_ms":3.0,"problems":[]}"#
