@@ -7,8 +7,8 @@ use awa_core::id::Nonce;
 use awa_core::retry::RetryPolicy;
 use awa_core::ring::{RingKind, RotationPolicy};
 use awa_core::store::{
-    Accuracy, BatchLimit, ClaimRequest, Consumer, JobFilter, Maintainer, MoveTo, Operator, Producer, PurgeScope, RescueRequest,
-    RetentionPolicy, Task, Wakeups,
+    Accuracy, BatchLimit, ClaimRequest, Consumer, JobFilter, Maintainer, MoveTo, Operator, Producer, PurgeScope,
+    RescueRequest, RetentionPolicy, Task, Wakeups,
 };
 use awa_core::{
     AttemptEnd, Closure, ClosureAnswer, InstanceId, JobId, JobKind, JobState, JsonText, NewJob, QueueName,
