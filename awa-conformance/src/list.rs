@@ -230,11 +230,11 @@ macro_rules! each_case {
                 leases_that_are_moved_are_not_taken_for_stale [Rings];
             }
             grow {
-                a_grown_ring_absorbs_what_pinned_it [Transactions];
-                attempts_in_an_added_slot_are_like_any_other [];
-                attempts_in_an_added_slot_are_rescued [Clock];
-                leases_go_on_in_a_grown_ring [];
-                a_ring_never_shrinks [];
+                a_grown_ring_absorbs_what_pinned_it [Rings, Transactions];
+                attempts_in_an_added_slot_are_like_any_other [Rings];
+                attempts_in_an_added_slot_are_rescued [Clock, Rings];
+                leases_go_on_in_a_grown_ring [Rings];
+                a_ring_never_shrinks [Rings];
             }
             progress {
                 a_checkpoint_is_kept_to_the_byte_and_replaced [Notes];

@@ -7,8 +7,8 @@ use awa_core::id::Nonce;
 use awa_core::retry::RetryPolicy;
 use awa_core::ring::{RingKind, RotationPolicy};
 use awa_core::store::{
-    Accuracy, BatchLimit, ClaimRequest, ClaimShape, Consumer, JobFilter, Maintainer, MoveTo, Operator, Producer, PurgeScope, RescueRequest,
-    RetentionPolicy, Task, Wakeups,
+    Accuracy, BatchLimit, ClaimRequest, ClaimShape, Consumer, JobFilter, Maintainer, MoveTo, Operator, Producer,
+    PurgeScope, RescueRequest, RetentionPolicy, Task, Wakeups,
 };
 use awa_core::{
     AttemptEnd, Closure, ClosureAnswer, InstanceId, JobId, JobKind, JobState, JsonText, NewJob, QueueName,
@@ -111,7 +111,7 @@ async fn a_broken_down_store_fails_every_call_until_it_is_healed() {
     store.script(Operation::Get, Fault::Before(StoreErrorKind::Denied));
     store.break_down(StoreErrorKind::Unavailable);
     let failed: Vec<(&str, StoreErrorKind)> = every_call(&store).await;
-    assert_eq!(failed.len(), 32);
+    assert_eq!(failed.len(), 33);
     assert!(failed.iter().all(|(_, kind)| *kind == StoreErrorKind::Unavailable), "{failed:?}");
     store.heal();
     assert_eq!(store.get(id).await.unwrap_err().kind(), StoreErrorKind::Denied, "the script waited");
@@ -124,7 +124,7 @@ async fn every_call(store: &FaultyStore<MemStore>) -> Vec<(&'static str, StoreEr
     let every = Duration::from_secs(1);
     let rotation = RotationPolicy { min_age: every, max_bytes: 1 };
     let rescue = RescueRequest { rescuer: ME, staleness: every, page: 1 };
-    let outcomes: [Result<(), StoreError>; 32] = [
+    let outcomes: [Result<(), StoreError>; 33] = [
         store.enqueue(&[]).await.map(drop),
         store.claim(&ClaimRequest { queue: QueueName::new("empty").unwrap(), ..request() }).await.map(drop),
         store.close(&[]).await.map(drop),

@@ -6,8 +6,8 @@ use awa_core::attempt::ErrorText;
 use awa_core::retry::RetryPolicy;
 use awa_core::ring::{RingKind, RotationPolicy};
 use awa_core::store::{
-    Acted, AttemptNote, BatchLimit, Callback, ClaimRequest, ClaimShape, JobFilter, Memory, NoteAnswer, RescueRequest, Rescued,
-    RetentionPolicy, Task,
+    Acted, AttemptNote, BatchLimit, Callback, ClaimRequest, ClaimShape, JobFilter, Memory, NoteAnswer, RescueRequest,
+    Rescued, RetentionPolicy, Task,
 };
 use awa_core::{
     AttemptEnd, CallbackAnswer, CallbackToken, ClaimedJob, Closure, ClosureAnswer, InstanceId, JobId, JobKind,

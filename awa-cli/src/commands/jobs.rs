@@ -224,7 +224,7 @@ struct Counted {
 /// States whose jobs are counted for good.
 const ENDS: [JobState; 3] = [JobState::Completed, JobState::Failed, JobState::Cancelled];
 
-async fn count(store: &SqlxStore, only: Option<&QueueName>, exact: bool, format: Format) -> Result<(), Failure> {
+async fn count(store: &dyn Store, only: Option<&QueueName>, exact: bool, format: Format) -> Result<(), Failure> {
     let counts = store.counts(if exact { Accuracy::Exact } else { Accuracy::Estimate }).await?;
     let queues = || counts.queues.iter().filter(|line| only.is_none_or(|only| line.queue == *only));
     let answer = Counted {

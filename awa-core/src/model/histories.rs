@@ -20,8 +20,8 @@ use crate::retry::RetryPolicy;
 use crate::ring::{RingKind, RotationPolicy};
 use crate::state::JobState;
 use crate::store::{
-    Acted, AttemptNote, BatchLimit, Callback, ClaimRequest, ClaimShape, JobFilter, MoveTo, NoteAnswer, PurgeScope, Refusal,
-    RescueRequest, RetentionPolicy,
+    Acted, AttemptNote, BatchLimit, Callback, ClaimRequest, ClaimShape, JobFilter, MoveTo, NoteAnswer, PurgeScope,
+    Refusal, RescueRequest, RetentionPolicy,
 };
 use crate::time::Timestamp;
 use crate::unique::{KeyStates, OnConflict, Unique, UniqueBy};

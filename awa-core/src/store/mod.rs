@@ -51,7 +51,8 @@ pub use maintainer::{
 };
 pub use move_to::MoveTo;
 pub use operator::{
-    Accuracy, Acted, CensusCount, Counts, DeferredReason, Grown, JobFilter, JobView, Operator, QueueCounts, QueueView, Refusal,
+    Accuracy, Acted, CensusCount, Counts, DeferredReason, Grown, JobFilter, JobView, Operator, QueueCounts, QueueView,
+    Refusal,
 };
 pub use producer::Producer;
 pub use purge::{PurgeScope, Purged};

@@ -17,7 +17,7 @@ BEGIN
         array_fill(NULL::text, ARRAY[v_count]), array_fill(NULL::json, ARRAY[v_count]), p_now);
     IF v_resumed <> v_count THEN
         RAISE EXCEPTION 'of % attempts that are held only % could go on', v_count, v_resumed
-            USING ERRCODE = 'AW002', HINT = 'a row of leases was changed by hand';
+            USING ERRCODE = 'AW002', CONSTRAINT = 'AW002', HINT = 'a row of leases was changed by hand';
     END IF;
 END
 $awa$;

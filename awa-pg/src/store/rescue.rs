@@ -133,7 +133,8 @@ impl PgStore {
         pass: &Pass<'_>,
         asked: &PageRequest<K>,
     ) -> Result<Page<K>, StoreError> {
-        let rows = self.call(OPERATION, sql.statement(K::page_statement(pass.kind)), &K::page_params(pass, asked)).await?;
+        let rows =
+            self.call(OPERATION, sql.statement(K::page_statement(pass.kind)), &K::page_params(pass, asked)).await?;
         K::read_page(pass, asked, &rows)
     }
 
@@ -156,7 +157,14 @@ impl PgStore {
         for (_, candidate) in wanted {
             for id in candidate.open.iter() {
                 let Some(attempt) = attempts.get(&id) else { continue };
-                endings.push(attempt.ending(id, pass.slot, candidate.nonce, pass.kind.into(), pass.request, pass.retry));
+                endings.push(attempt.ending(
+                    id,
+                    pass.slot,
+                    candidate.nonce,
+                    pass.kind.into(),
+                    pass.request,
+                    pass.retry,
+                ));
             }
         }
         let mut answers = HashMap::with_capacity(endings.len());

@@ -101,6 +101,15 @@ impl Maintainer for SqliteStore {
             transaction.execute("INSERT OR IGNORE INTO queues (queue) VALUES (?1)", [queue.as_str()]).map(drop)
         })
     }
+
+    async fn forget_dead(&self, age: Duration, limit: usize) -> Result<usize, StoreError> {
+        self.step("forget_dead", |transaction, now| {
+            let sql = "DELETE FROM jobs WHERE id IN (
+                           SELECT id FROM jobs WHERE state = 'dead' AND finalized_at <= ?1 ORDER BY finalized_at LIMIT ?2)";
+            let latest = now.as_micros().saturating_sub(i64::try_from(age.as_micros()).unwrap_or(i64::MAX));
+            transaction.execute(sql, params![latest, i64::try_from(limit).unwrap_or(i64::MAX)])
+        })
+    }
 }
 
 /// Why an attempt is ended by a rescuer.

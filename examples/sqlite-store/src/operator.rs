@@ -2,7 +2,8 @@ use async_trait::async_trait;
 use awa_core::attempt::ErrorText;
 use awa_core::ring::RingKind;
 use awa_core::store::{
-    Acted, CensusCount, Grown, JobFilter, JobView, MoveTo, Operator, PurgeScope, Purged, QueueView, Refusal,
+    Accuracy, Acted, CensusCount, Counts, Grown, JobFilter, JobView, MoveTo, Operator, PurgeScope, Purged, QueueCounts,
+    QueueView, Refusal,
 };
 use awa_core::unique::KeyStates;
 use awa_core::{JobId, JobKind, JobState, QueueName, QueueSettings, StoreError, Timestamp};
@@ -124,9 +125,39 @@ impl Operator for SqliteStore {
         })
     }
 
+    /// Counting is a walk over an index here, so an estimate is as exact as an exact count.
+    async fn counts(&self, accuracy: Accuracy) -> Result<Counts, StoreError> {
+        self.step("counts", |transaction, _| {
+            let sql = "SELECT q.queue, coalesce((SELECT paused FROM queues AS p WHERE p.queue = q.queue), 0)
+                       FROM (SELECT queue FROM queues UNION SELECT queue FROM jobs) AS q ORDER BY q.queue";
+            let named = |row: &rusqlite::Row<'_>| {
+                Ok(QueueCounts::empty(QueueName::trusted(row.get::<_, String>(0)?), row.get(1)?))
+            };
+            let queues: Vec<QueueCounts> =
+                transaction.prepare_cached(sql)?.query_map([], named)?.collect::<rusqlite::Result<_>>()?;
+            queues.into_iter().map(|counts| count_queue(transaction, counts)).collect::<rusqlite::Result<Vec<_>>>()
+        })
+        .map(|queues| Counts::new(accuracy, queues))
+    }
+
     async fn grow_ring(&self, _: RingKind, _: u8) -> Result<Grown, StoreError> {
         Err(missing("grow_ring"))
     }
+}
+
+/// Counts the jobs of one queue.
+fn count_queue(transaction: &Transaction<'_>, mut counts: QueueCounts) -> rusqlite::Result<QueueCounts> {
+    let sql = "SELECT count(*) FILTER (WHERE NOT is_gone), count(*) FILTER (WHERE NOT is_gone) + coalesce(sum(gone), 0)
+               FROM (SELECT 0 AS is_gone, 0 AS gone FROM jobs WHERE queue = ?1 AND state = ?2
+                     UNION ALL SELECT 1, jobs FROM ended WHERE queue = ?1 AND state = ?2)";
+    let mut statement = transaction.prepare_cached(sql)?;
+    for state in JobState::ALL {
+        let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?));
+        let (jobs, ever) = statement.query_row([counts.queue.as_str(), state.as_str()], read)?;
+        let ever = if state.is_terminal() && state != JobState::Dead { ever } else { 0 };
+        counts.add(state, jobs.unsigned_abs(), ever.unsigned_abs());
+    }
+    Ok(counts)
 }
 
 /// One answer per id, in input order.

@@ -35,6 +35,16 @@ CREATE INDEX IF NOT EXISTS due ON jobs (run_at) WHERE state = 'deferred';
 -- The last word on uniqueness (C14).
 CREATE UNIQUE INDEX IF NOT EXISTS holders ON jobs (unique_key) WHERE holds_key = 1;
 
+-- How many jobs have ended whose rows are gone.
+CREATE TABLE IF NOT EXISTS ended (
+    queue TEXT NOT NULL, state TEXT NOT NULL, jobs INTEGER NOT NULL, PRIMARY KEY (queue, state)
+) STRICT;
+CREATE TRIGGER IF NOT EXISTS count_ended AFTER DELETE ON jobs WHEN OLD.state IN ('completed', 'failed', 'cancelled')
+BEGIN
+    INSERT INTO ended (queue, state, jobs) VALUES (OLD.queue, OLD.state, 1)
+    ON CONFLICT (queue, state) DO UPDATE SET jobs = jobs + 1;
+END;
+
 CREATE TABLE IF NOT EXISTS queues (queue TEXT PRIMARY KEY, paused INTEGER NOT NULL DEFAULT 0) STRICT;
 -- Equally urgent lanes take turns.
 CREATE TABLE IF NOT EXISTS turns (
