@@ -6,7 +6,7 @@ use std::time::Duration;
 use awa_core::doctor::Severity;
 use awa_core::ring::RotationPolicy;
 use awa_core::store::{
-    BatchLimit, ClaimRequest, Consumer, JobFilter, Maintainer, Operator, Producer, RetentionPolicy, Task,
+    BatchLimit, ClaimRequest, ClaimShape, Consumer, JobFilter, Maintainer, Operator, Producer, RetentionPolicy, Task,
 };
 use awa_core::{
     AttemptEnd, Closure, Enqueued, InstanceId, JobId, JobKind, JsonText, NewJob, Nonce, OnConflict, QueueName,
@@ -84,6 +84,7 @@ async fn hot_round(store: &DieselStore, round: i64) {
         max_bytes: 1 << 20,
         deadline: None,
         aging: None,
+        shape: ClaimShape::Compact,
     };
     let jobs = store.claim(&request).await.unwrap().jobs;
     let ends = [AttemptEnd::Complete, AttemptEnd::Complete, AttemptEnd::Release { delay: Duration::ZERO }];

@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use awa_core::store::{BatchLimit, ClaimRequest, Maintainer as _};
+use awa_core::store::{BatchLimit, ClaimRequest, ClaimShape, Maintainer as _};
 use awa_core::{AttemptEnd, Closure, ClosureAnswer, InstanceId, JobKind, JsonText, NewJob, Nonce, QueueName, Store};
 use awa_tests::postgres::FreshStore;
 
@@ -28,6 +28,7 @@ async fn round(store: &dyn Store, queue: &QueueName, number: i64) -> Duration {
         max_bytes: u64::MAX,
         deadline: None,
         aging: None,
+        shape: ClaimShape::Compact,
     };
     let began = Instant::now();
     let jobs = store.claim(&request).await.unwrap().jobs;

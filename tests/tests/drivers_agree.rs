@@ -11,7 +11,8 @@ use awa_core::attempt::ErrorText;
 use awa_core::retry::RetryPolicy;
 use awa_core::ring::{RingKind, RotationPolicy};
 use awa_core::store::{
-    Acted, BatchLimit, ClaimRequest, JobFilter, JobView, Maintainer, Refusal, RescueRequest, RetentionPolicy,
+    Acted, BatchLimit, ClaimRequest, ClaimShape, JobFilter, JobView, Maintainer, Refusal, RescueRequest,
+    RetentionPolicy,
 };
 use awa_core::unpin::UnpinPolicy;
 use awa_core::{
@@ -160,6 +161,7 @@ impl World {
             max_bytes: 1 << 20,
             deadline: self.fate.one_in(3).then_some(Duration::from_mins(2)),
             aging: self.fate.one_in(3).then_some(Duration::from_secs(30)),
+            shape: ClaimShape::Compact,
         };
         let claimed = self.store().claim(&request).await.expect("claim");
         for job in &claimed.jobs {

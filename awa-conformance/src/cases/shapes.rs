@@ -12,7 +12,7 @@ use awa_core::{AttemptEnd, ClaimedJob, ClosureAnswer, InstanceId, JobState, Rece
 use super::close::state_after;
 use crate::Subject;
 use crate::rings::NO_HISTORY;
-use crate::scene::{ME, OTHER, RESCUER, STALENESS, Scene, done, every_end, retry_after, steady_retry};
+use crate::scene::{ME, OTHER, RESCUER, STALENESS, Scene, done, retry_after, steady_retry};
 
 const SHAPES: [ClaimShape; 2] = [ClaimShape::Compact, ClaimShape::RowLocal];
 
@@ -37,7 +37,7 @@ impl Scene<'_> {
 pub async fn an_attempt_of_either_shape_ends_in_every_way(subject: &dyn Subject) {
     let scene = Scene::open(subject, &["email"]).await;
     for shape in SHAPES {
-        for end in every_end() {
+        for end in scene.every_end() {
             let [ended, left] = &scene.claim_in(shape, ME, &["ended", "left"]).await[..] else { panic!("two jobs") };
             let id = ended.receipt.job;
             scene.expect(&[(id, JobState::Running)]).await;
@@ -72,7 +72,7 @@ pub async fn a_wrong_receipt_of_a_row_local_claim_closes_nothing(subject: &dyn S
         Receipt { claim_slot: awa_core::id::Slot(good.claim_slot.0 ^ 1), ..good },
     ];
     for receipt in wrong {
-        for end in every_end() {
+        for end in scene.every_end() {
             assert_eq!(scene.close_receipt(receipt, end).await, ClosureAnswer::Stale, "{receipt:?}");
         }
     }

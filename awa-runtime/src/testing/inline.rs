@@ -91,6 +91,7 @@ impl InlineWorker {
                 max_bytes: config.max_bytes,
                 deadline: config.deadline,
                 aging: config.aging,
+                shape: config.claim_shape,
             };
             let mut claimed = self.store.claim(&request).await?;
             if let Some(job) = claimed.jobs.pop() {
