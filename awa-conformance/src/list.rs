@@ -122,7 +122,7 @@ macro_rules! each_case {
                 pages_do_not_shift_while_jobs_come_in [];
                 a_page_has_a_longest_length [];
                 queues_are_listed_from_their_first_use [];
-                what_has_ended_is_counted_for_good [];
+                what_has_ended_is_counted_for_good [Rings];
             }
             moves {
                 a_ready_job_joins_the_tail_of_its_new_lane [Queues];

@@ -183,14 +183,7 @@ impl Bookkeeper {
                     self.note_closed();
                 }
             }
-            Op::CancelIn { transaction, job } => {
-                if let (Some(job), false) = (self.pick_job(*job), self.open.is_empty()) {
-                    let transaction = self.open[transaction.index(self.open.len())].0;
-                    let before = self.model.get(job);
-                    self.model.cancel_in(transaction, &[job], &ErrorText::new("unwanted"));
-                    assert_eq!(self.model.get(job), before, "a transaction that is open changes nothing for others");
-                }
-            }
+            Op::CancelIn { transaction, job } => self.cancel_in(*transaction, *job),
             Op::Retry { job } => {
                 if let Some(job) = self.pick_job(*job) {
                     self.model.retry(&[job], now);
@@ -217,6 +210,15 @@ impl Bookkeeper {
             Op::Pass { seconds } => self.pass(*seconds),
         }
         self.audit();
+    }
+
+    fn cancel_in(&mut self, transaction: Index, job: Index) {
+        if let (Some(job), false) = (self.pick_job(job), self.open.is_empty()) {
+            let transaction = self.open[transaction.index(self.open.len())].0;
+            let before = self.model.get(job);
+            self.model.cancel_in(transaction, &[job], &ErrorText::new("unwanted"));
+            assert_eq!(self.model.get(job), before, "a transaction that is open changes nothing for others");
+        }
     }
 
     fn enqueue(&mut self, transaction: Index, jobs: &[(u8, i16, u8, u8)]) {
