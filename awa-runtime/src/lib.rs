@@ -45,7 +45,7 @@
 //! | typed jobs and enqueueing them | [`Job`], [`StoreExt`], [`EnqueueOptions`] |
 //! | running jobs | [`Worker`], [`WorkerBuilder`], [`QueueConfig`] |
 //! | what a handler gets and returns | [`JobContext`], [`Outcome`], [`JobError`], [`Fatal`] |
-//! | progress of long jobs, and waiting for somebody outside | [`callbacks`](crate::callbacks), [`AttemptError`] |
+//! | progress of long jobs, and waiting for somebody outside | [`callbacks`], [`AttemptError`] |
 //! | what a worker has done, and how it ended | [`WorkerStats`], [`ShutdownReport`] |
 //! | keeping a store in order without a worker | [`Maintenance`] |
 //! | unit tests of jobs and of what enqueues them (feature `testing`) | `testing` |
