@@ -19,8 +19,6 @@ BEGIN
     v_fault := CASE
         WHEN p_seq <> coalesce(v_row.before, 0) + 1
             THEN format('the row before it is %s', coalesce('seq ' || v_row.before, 'missing'))
-        WHEN pg_snapshot_xmax(v_row.seen) > pg_snapshot_xmax(pg_current_snapshot())
-            THEN 'it has passed transactions that have not begun'
         WHEN cardinality(v_row.part_xids) IS DISTINCT FROM cardinality(v_row.part_jobs)
             THEN 'part_xids and part_jobs differ in length'
         WHEN EXISTS (SELECT FROM unnest(v_row.part_xids, v_row.part_jobs) AS p (xid, job)
