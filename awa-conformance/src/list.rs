@@ -268,13 +268,13 @@ macro_rules! each_case {
                 callbacks_are_answered_one_by_one [Notes];
             }
             shapes {
-                an_attempt_of_either_shape_ends_in_every_way [];
-                a_wrong_receipt_of_a_row_local_claim_closes_nothing [];
-                one_call_ends_attempts_of_both_shapes [];
-                one_pass_rescues_claims_of_both_shapes [Clock];
-                row_local_claims_that_are_exempt_hide_no_other [Clock];
-                an_open_claim_of_either_shape_keeps_its_slots [];
-                an_attempt_of_either_shape_is_moved_out_of_its_slots [];
+                an_attempt_of_either_shape_ends_in_every_way [Rings];
+                a_wrong_receipt_of_a_row_local_claim_closes_nothing [Rings];
+                one_call_ends_attempts_of_both_shapes [Rings];
+                one_pass_rescues_claims_of_both_shapes [Clock, Rings];
+                row_local_claims_that_are_exempt_hide_no_other [Clock, Rings];
+                an_open_claim_of_either_shape_keeps_its_slots [Rings];
+                an_attempt_of_either_shape_is_moved_out_of_its_slots [Rings];
             }
             audit {
                 the_attempts_of_a_lost_claim_are_found [Clock];
