@@ -6,7 +6,8 @@ use awa_core::{JobKind, JsonText, NewJob, QueueName};
 use awa_tests::stage::{Stage, run, texts};
 
 /// What is done to the ledger of a lane that has two rows, and what the error says of it.
-const DAMAGES: [(&str, &str, &str); 6] = [
+const DAMAGES: [(&str, &str, &str); 7] = [
+    ("a snapshot of the future", "UPDATE %t SET seen = '1:99999999999:' WHERE %l AND seq = 2", "have not begun"),
     ("lost parts", "UPDATE %t SET part_jobs = '{}' WHERE %l AND seq = 2", "part_xids and part_jobs differ in length"),
     ("no parts", "UPDATE %t SET part_xids = NULL WHERE %l AND seq = 2", "part_xids and part_jobs differ in length"),
     (
