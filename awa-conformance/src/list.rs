@@ -80,6 +80,7 @@ macro_rules! each_case {
                 claims_that_are_exempt_hide_no_other [Clock];
                 only_open_members_of_a_batch_are_rescued [Clock];
                 two_rescuers_at_once_charge_an_attempt_once [Clock];
+                a_process_may_ask_for_more_patience [Clock];
             }
             transactions {
                 a_job_exists_from_its_commit_on [Transactions];

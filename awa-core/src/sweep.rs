@@ -10,6 +10,7 @@
 //! remembers how far the visit came. The next pass looks at the held claim first and then goes on from there, so that
 //! neither a claim that is held for hours nor thousands of exempt ones hide what lies behind them.
 
+mod cause;
 mod life;
 
 use std::collections::BTreeMap;
@@ -17,6 +18,7 @@ use std::collections::BTreeMap;
 use crate::id::{BatchId, JobId, RunLease};
 use crate::time::Timestamp;
 
+pub use cause::RescueCause;
 pub use life::{Beats, LifeSigns, RescuerHealth};
 
 /// The order of compact claims in a sweep.

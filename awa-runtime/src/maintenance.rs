@@ -240,8 +240,8 @@ impl Maintenance {
         for attempt in &report.rescued {
             warn!(
                 job = attempt.job.get(), queue = %attempt.queue, run_lease = attempt.run_lease.get(),
-                exhausted = attempt.exhausted, deadline = attempt.deadline,
-                "attempt rescued: its worker is gone, or its deadline is over"
+                exhausted = attempt.exhausted, cause = attempt.cause.as_str(),
+                "attempt ended by rescue"
             );
         }
         if report.promoted + report.pruned + report.rotated > 0 {

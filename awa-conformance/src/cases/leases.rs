@@ -6,6 +6,7 @@ use awa_core::id::{Nonce, Slot};
 use awa_core::job::MaxAttempts;
 use awa_core::prune::KeepReason;
 use awa_core::ring::RingKind;
+use awa_core::sweep::RescueCause;
 use awa_core::unpin::UnpinPolicy;
 use awa_core::{AttemptEnd, ClaimedJob, ClosureAnswer, JobState, ReceiptId};
 
@@ -137,10 +138,10 @@ pub async fn attempts_without_a_slot_are_rescued(subject: &dyn Subject) {
     }
     assert_eq!(attempts.len(), 3);
     let rescued = scene.rescue_after_silence(&[OTHER]).await;
-    let mut found: Vec<_> = rescued.attempts.iter().map(|one| (one.job, one.deadline, one.exhausted)).collect();
+    let mut found: Vec<_> = rescued.attempts.iter().map(|one| (one.job, one.cause, one.exhausted)).collect();
     found.sort_unstable();
     let [gone, alive, late] = [0, 1, 2].map(|at| attempts[at].receipt.job);
-    assert_eq!(found, [(gone, false, false), (late, true, false)]);
+    assert_eq!(found, [(gone, RescueCause::Gone, false), (late, RescueCause::DeadlineOver, false)]);
     scene.expect(&[(gone, JobState::Deferred), (alive, JobState::Running), (late, JobState::Deferred)]).await;
     for at in [0, 2] {
         assert_eq!(scene.close_one(&attempts[at], AttemptEnd::Complete).await, ClosureAnswer::Stale);
@@ -175,7 +176,7 @@ pub async fn leases_of_a_dead_worker_are_rescued_page_by_page(subject: &dyn Subj
             break;
         }
     }
-    assert!(rescued.iter().all(|one| one.exhausted && !one.deadline));
+    assert!(rescued.iter().all(|one| one.exhausted && one.cause == RescueCause::Gone));
     assert_eq!(rescued.len(), 5);
     scene.expect(&jobs.into_iter().map(|job| (job, JobState::Dead)).collect::<Vec<_>>()).await;
 }

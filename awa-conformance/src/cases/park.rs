@@ -7,6 +7,7 @@ use awa_core::id::RunLease;
 use awa_core::job::MaxAttempts;
 use awa_core::ring::RingKind;
 use awa_core::store::{AttemptNote, Callback, DeferredReason, NoteAnswer};
+use awa_core::sweep::RescueCause;
 use awa_core::unique::{KeyStates, Unique, UniqueBy};
 use awa_core::{AttemptEnd, CallbackAnswer, CallbackToken, ClaimedJob, ClosureAnswer, JobState, JsonText};
 
@@ -255,7 +256,7 @@ pub async fn a_parked_attempt_whose_time_runs_out_has_failed(subject: &dyn Subje
     let rescued = scene.rescue_after_silence(&[ME]).await;
     let [one] = &rescued.attempts[..] else { panic!("{rescued:?}") };
     assert_eq!((one.job, one.run_lease, &one.queue), (id, attempt.receipt.run_lease, &attempt.queue));
-    assert!(one.callback_timed_out && !one.deadline && !one.exhausted);
+    assert!(one.cause == RescueCause::NotCalled && !one.exhausted);
     assert_eq!(scene.rescue().await.attempts, []);
     scene.expect(&[(id, JobState::Deferred)]).await;
     let view = scene.view(id).await;
@@ -305,7 +306,7 @@ pub async fn a_late_callback_is_refused(subject: &dyn Subject) {
     assert_eq!(scene.call_back(token, "1").await, Expired);
     scene.expect(&[(attempt.receipt.job, JobState::Waiting)]).await;
     let rescued = scene.rescue_after_silence(&[ME]).await;
-    assert!(rescued.attempts.iter().all(|one| one.callback_timed_out) && rescued.attempts.len() == 1);
+    assert!(rescued.attempts.iter().all(|one| one.cause == RescueCause::NotCalled) && rescued.attempts.len() == 1);
     assert_eq!(scene.call_back(token, "1").await, AttemptOver);
     scene.expect(&[(attempt.receipt.job, JobState::Deferred)]).await;
 }

@@ -5,19 +5,19 @@ use std::time::Duration;
 use awa_core::attempt::ErrorText;
 use awa_core::job::MaxAttempts;
 use awa_core::store::{ClaimRequest, DeferredReason, RescueRequest, RescuedAttempt};
-use awa_core::{ClaimedJob, ClosureAnswer, InstanceId, JobState};
+use awa_core::sweep::RescueCause;
+use awa_core::{AttemptEnd, ClaimedJob, ClosureAnswer, InstanceId, JobState};
 
 use crate::Subject;
 use crate::scene::{ME, OTHER, RESCUER, STALENESS, Scene, ids, job, steady_retry};
 
-fn report(attempt: &ClaimedJob, exhausted: bool, deadline: bool) -> RescuedAttempt {
+fn report(attempt: &ClaimedJob, exhausted: bool, cause: RescueCause) -> RescuedAttempt {
     RescuedAttempt {
         job: attempt.receipt.job,
         queue: attempt.queue.clone(),
         run_lease: attempt.receipt.run_lease,
         exhausted,
-        deadline,
-        callback_timed_out: false,
+        cause,
     }
 }
 
@@ -28,7 +28,7 @@ pub async fn the_attempt_of_a_silent_worker_is_rescued(subject: &dyn Subject) {
     let id = scene.enqueue(&[job("email", "a")]).await[0];
     let attempt = scene.claim_one("email").await;
     let rescued = scene.rescue_after_silence(&[]).await;
-    assert_eq!(rescued.attempts, [report(&attempt, false, false)]);
+    assert_eq!(rescued.attempts, [report(&attempt, false, RescueCause::Gone)]);
     assert!(!rescued.rescuer_too_young);
     scene.expect(&[(id, JobState::Deferred)]).await;
     let view = scene.view(id).await;
@@ -73,7 +73,7 @@ pub async fn a_rescuer_must_have_been_healthy_itself(subject: &dyn Subject) {
     let rescued = scene.rescue().await;
     assert_eq!((rescued.rescuer_too_young, rescued.attempts), (true, vec![]), "its beats were interrupted");
     scene.expect(&[(id, JobState::Running)]).await;
-    assert_eq!(scene.close_one(&attempt, awa_core::AttemptEnd::Complete).await, ClosureAnswer::Closed);
+    assert_eq!(scene.close_one(&attempt, AttemptEnd::Complete).await, ClosureAnswer::Closed);
 }
 
 /// C12: an attempt with a deadline is ended after it, although its worker lives; one without is not (bug class 7).
@@ -90,9 +90,9 @@ pub async fn a_deadline_ends_an_attempt_whose_worker_lives(subject: &dyn Subject
     for _ in 0..7 {
         scene.outlive(&[RESCUER, ME]).await;
     }
-    assert_eq!(scene.rescue().await.attempts, [report(&attempt, false, true)]);
+    assert_eq!(scene.rescue().await.attempts, [report(&attempt, false, RescueCause::DeadlineOver)]);
     scene.expect(&[(limited, JobState::Deferred), (free, JobState::Running)]).await;
-    assert_eq!(scene.close_one(&attempt, awa_core::AttemptEnd::Complete).await, ClosureAnswer::Stale);
+    assert_eq!(scene.close_one(&attempt, AttemptEnd::Complete).await, ClosureAnswer::Stale);
     scene.complete(&[endless]).await;
 }
 
@@ -105,7 +105,7 @@ pub async fn a_job_that_kills_its_worker_ends_dead(subject: &dyn Subject) {
         let attempt = scene.claim_one("email").await;
         assert_eq!(attempt.attempt, number);
         let rescued = scene.rescue_after_silence(&[]).await;
-        assert_eq!(rescued.attempts, [report(&attempt, number == 2, false)]);
+        assert_eq!(rescued.attempts, [report(&attempt, number == 2, RescueCause::Gone)]);
         scene.pass(Duration::from_secs(2)).await;
         scene.promote().await;
     }
@@ -139,7 +139,7 @@ pub async fn a_retired_process_is_rescued_at_once(subject: &dyn Subject) {
     let held = scene.claim_as(OTHER, "email", 1).await;
     assert_eq!(scene.rescue().await.attempts, []);
     scene.store().retire(OTHER).await.expect("retire");
-    assert_eq!(scene.rescue().await.attempts, [report(&held[0], false, false)]);
+    assert_eq!(scene.rescue().await.attempts, [report(&held[0], false, RescueCause::Gone)]);
     let late = scene.claim_as(OTHER, "email", 1).await;
     assert_eq!(ids(&late), [jobs[1]]);
     scene.rescue_after_silence(&[ME]).await;
@@ -163,7 +163,7 @@ pub async fn claims_that_are_exempt_hide_no_other(subject: &dyn Subject) {
     for _ in 0..40 {
         let rescued = scene.store().rescue(&request, &steady_retry()).await.expect("rescue");
         if !rescued.attempts.is_empty() {
-            assert_eq!(rescued.attempts, [report(&lost, false, false)]);
+            assert_eq!(rescued.attempts, [report(&lost, false, RescueCause::Gone)]);
             return;
         }
     }
@@ -208,4 +208,24 @@ pub async fn two_rescuers_at_once_charge_an_attempt_once(subject: &dyn Subject) 
     for job in jobs {
         assert_eq!(scene.view(job).await.attempt, 1);
     }
+}
+
+/// A process that says that its beats come rarely is not taken for dead before its own time is over, whoever rescues,
+/// neither for its claims nor for its leases.
+pub async fn a_process_may_ask_for_more_patience(subject: &dyn Subject) {
+    let scene = Scene::open(subject, &["email"]).await;
+    let patience = STALENESS * 8;
+    scene.store().beat(OTHER, patience).await.expect("beat");
+    let ids = scene.enqueue(&[job("email", "claim"), job("email", "lease")]).await;
+    let attempts = scene.claim_as(OTHER, "email", 2).await;
+    // What is handed back is carried over, and claimed as a lease.
+    scene.close_one(&attempts[1], AttemptEnd::Release { delay: Duration::ZERO }).await;
+    scene.claim_as(OTHER, "email", 1).await;
+    assert_eq!(scene.rescue_after_silence(&[]).await.attempts, [], "its own time is not over");
+    scene.expect(&[(ids[0], JobState::Running), (ids[1], JobState::Running)]).await;
+    for _ in 0..6 {
+        scene.outlive(&[RESCUER]).await;
+    }
+    assert_eq!(scene.rescue().await.attempts.len(), 2);
+    scene.expect(&[(ids[0], JobState::Deferred), (ids[1], JobState::Deferred)]).await;
 }

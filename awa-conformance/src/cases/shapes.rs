@@ -7,6 +7,7 @@ use awa_core::id::Nonce;
 use awa_core::prune::KeepReason;
 use awa_core::ring::RingKind;
 use awa_core::store::{ClaimRequest, ClaimShape, RescueRequest};
+use awa_core::sweep::RescueCause;
 use awa_core::{AttemptEnd, ClaimedJob, ClosureAnswer, InstanceId, JobState, ReceiptId};
 
 use super::close::state_after;
@@ -130,12 +131,12 @@ pub async fn one_pass_rescues_claims_of_both_shapes(subject: &dyn Subject) {
         let request = ClaimRequest { shape, instance: OTHER, deadline, ..scene.request("email", 1) };
         let late = scene.claim_like(&request).await;
         assert_eq!(late[0].deadline_at, Some(late[0].claimed_at.saturating_add(Duration::from_secs(1))));
-        expected.extend(gone.iter().map(|attempt| (attempt.receipt.job, false)));
-        expected.extend(late.iter().map(|attempt| (attempt.receipt.job, true)));
+        expected.extend(gone.iter().map(|attempt| (attempt.receipt.job, RescueCause::Gone)));
+        expected.extend(late.iter().map(|attempt| (attempt.receipt.job, RescueCause::DeadlineOver)));
         refused.extend([gone, late].concat());
     }
     let rescued = scene.rescue_after_silence(&[OTHER]).await;
-    let mut found: Vec<_> = rescued.attempts.iter().map(|attempt| (attempt.job, attempt.deadline)).collect();
+    let mut found: Vec<_> = rescued.attempts.iter().map(|attempt| (attempt.job, attempt.cause)).collect();
     found.sort_unstable();
     expected.sort_unstable();
     assert_eq!(found, expected);

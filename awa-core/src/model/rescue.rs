@@ -8,11 +8,11 @@ use super::claims::Batch;
 use super::close::OpenAttempt;
 use super::leases::{Lease, leased};
 use super::sweeps::Pass;
-use crate::attempt::{AttemptEnd, ErrorText};
+use crate::attempt::AttemptEnd;
 use crate::id::{BatchId, InstanceId, ReceiptId, Slot};
 use crate::retry::{Disposition, RetryPolicy};
 use crate::store::{RescueRequest, Rescued, RescuedAttempt};
-use crate::sweep::{BatchKey, Beats, LifeSigns, RescuerHealth, RowLocalKey, SweepKind};
+use crate::sweep::{BatchKey, Beats, LifeSigns, RescueCause, RescuerHealth, RowLocalKey, SweepKind};
 use crate::time::Timestamp;
 
 /// A row of `runtime_instances`.
@@ -23,33 +23,6 @@ pub(super) struct Process {
     staleness: Duration,
     /// It said goodbye; what it left behind may be rescued at once.
     retired: bool,
-}
-
-/// Why an attempt is ended.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Cause {
-    Gone,
-    DeadlineOver,
-    NotCalled,
-}
-
-impl From<SweepKind> for Cause {
-    fn from(kind: SweepKind) -> Self {
-        match kind {
-            SweepKind::Stale => Self::Gone,
-            SweepKind::Deadline => Self::DeadlineOver,
-        }
-    }
-}
-
-impl Cause {
-    fn error(self) -> ErrorText {
-        ErrorText::new(match self {
-            Self::Gone => "the worker gave no sign of life for the staleness time; rescued",
-            Self::DeadlineOver => "the deadline of the attempt is over; rescued",
-            Self::NotCalled => "no callback came in time; rescued",
-        })
-    }
 }
 
 impl Model {
@@ -108,21 +81,21 @@ impl Model {
     fn rescue_leases(&mut self, request: &RescueRequest, retry: &RetryPolicy, now: Timestamp, rescued: &mut Rescued) {
         let cause = |lease: &Lease| {
             if let Some(until) = lease.waiting_until {
-                (until <= now).then_some(Cause::NotCalled)
+                (until <= now).then_some(RescueCause::NotCalled)
             } else if self.is_gone(lease.instance, lease.claimed_at, self.attempt_seen_at(lease), request, now) {
-                Some(Cause::Gone)
+                Some(RescueCause::Gone)
             } else {
-                lease.deadline_at.is_some_and(|deadline| deadline <= now).then_some(Cause::DeadlineOver)
+                lease.deadline_at.is_some_and(|deadline| deadline <= now).then_some(RescueCause::DeadlineOver)
             }
         };
-        let mut found: Vec<(ReceiptId, Cause)> =
+        let mut found: Vec<(ReceiptId, RescueCause)> =
             self.leases().filter_map(|(id, lease)| cause(lease).map(|cause| (id, cause))).collect();
         found.sort_unstable_by_key(|(id, _)| *id);
         rescued.more |= found.len() > request.page;
         found.truncate(request.page);
         for (id, cause) in found {
             let attempt = leased(id, self.lease(id).expect("it was just found"));
-            rescued.attempts.push(self.rescue_attempt(cause, attempt, retry, now));
+            rescued.attempts.push(self.rescue_attempt(cause, attempt, request.staleness, retry, now));
         }
     }
 
@@ -162,23 +135,24 @@ impl Model {
     /// Ends one attempt the way its handler would have ended it with an error.
     pub(super) fn rescue_attempt(
         &mut self,
-        cause: Cause,
+        cause: RescueCause,
         attempt: OpenAttempt,
+        staleness: Duration,
         retry: &RetryPolicy,
         now: Timestamp,
     ) -> RescuedAttempt {
         let disposition = retry.after_failure(attempt.budget(), None, 0.0);
+        let error = cause.error(staleness, attempt.budget(), &disposition);
         let report = RescuedAttempt {
             job: attempt.member.key.job,
             queue: attempt.row.body.queue.clone(),
             run_lease: attempt.member.run_lease,
             exhausted: disposition == Disposition::Exhausted,
-            deadline: cause == Cause::DeadlineOver,
-            callback_timed_out: cause == Cause::NotCalled,
+            cause,
         };
         let end = match disposition {
-            Disposition::Retry { delay } => AttemptEnd::Retry { delay, error: cause.error() },
-            Disposition::Exhausted => AttemptEnd::Fail { error: cause.error() },
+            Disposition::Retry { delay } => AttemptEnd::Retry { delay, error },
+            Disposition::Exhausted => AttemptEnd::Fail { error },
         };
         self.end_attempt(attempt, &end, now);
         report

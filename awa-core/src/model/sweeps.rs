@@ -157,7 +157,13 @@ impl Model {
             let batch = &self.claim_ring.content(pass.slot).batches[&receipt.batch()];
             let member = batch.member(receipt).expect("an open receipt names a member of its batch");
             let attempt = self.attempt_of(batch, member, receipt, pass.slot);
-            rescued.attempts.push(self.rescue_attempt(pass.kind.into(), attempt, pass.retry, pass.now));
+            rescued.attempts.push(self.rescue_attempt(
+                pass.kind.into(),
+                attempt,
+                pass.request.staleness,
+                pass.retry,
+                pass.now,
+            ));
             outcome = RescueOutcome::Closed;
         }
         outcome

@@ -8,6 +8,7 @@ use crate::name::QueueName;
 use crate::prune::KeepReason;
 use crate::retry::RetryPolicy;
 use crate::ring::{RingKind, RotationPolicy, StayReason};
+use crate::sweep::RescueCause;
 use crate::unpin::{PinReason, UnpinPolicy};
 
 /// A recurring task of maintenance. Each is small, bounded, independent of the others, and safe when two run at once.
@@ -71,10 +72,8 @@ pub struct RescuedAttempt {
     pub run_lease: RunLease,
     /// Whether its budget was used up, so that it went the way of failed jobs.
     pub exhausted: bool,
-    /// Whether its deadline was over, rather than its worker gone.
-    pub deadline: bool,
-    /// Whether it was parked and no callback came in time.
-    pub callback_timed_out: bool,
+    /// Why it was ended.
+    pub cause: RescueCause,
 }
 
 /// What one rescue pass did.

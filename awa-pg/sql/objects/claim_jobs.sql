@@ -126,8 +126,7 @@ BEGIN
             -- Before a batch is numbered: a batch whose number is not above after_batch of a slot is older than the slot's
             -- generation (see is_over).
             IF v_entered IS NULL THEN
-                v_entered := CASE WHEN p_row_local THEN /*schema*/awa.enter_row_claim_slot()
-                                  ELSE /*schema*/awa.enter_claim_slot() END;
+                v_entered := /*schema*/awa.enter_claim_slot(p_row_local);
                 claimed_at := v_now;
                 deadline_at := v_now + p_deadline_us * interval '1 microsecond';
             END IF;

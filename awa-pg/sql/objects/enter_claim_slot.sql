@@ -1,10 +1,10 @@
--- Purpose: the writer protocol of lease_claim_batches: which slot takes the claims of this transaction, with its child
---   locked until the end of the transaction.
--- Parameters: none.
+-- Purpose: the writer protocol of claims: which slot takes those of this transaction, with the child of their shape locked
+--   until the end of the transaction.
+-- Parameters: whether the claims are row-local.
 -- Returns: the slot.
--- Locks: ROW EXCLUSIVE on one child of lease_claim_batches.
+-- Locks: ROW EXCLUSIVE on one child of lease_claim_batches, or of lease_claims.
 -- Caller: claim_jobs.
-CREATE OR REPLACE FUNCTION /*schema*/awa.enter_claim_slot() RETURNS smallint
+CREATE OR REPLACE FUNCTION /*schema*/awa.enter_claim_slot(p_row_local boolean) RETURNS smallint
 LANGUAGE plpgsql VOLATILE AS $awa$
 DECLARE
     v_pointer bigint;
@@ -14,7 +14,12 @@ BEGIN
     FOR v_turn IN 1..8 LOOP
         CASE v_pointer & 63
         -- each claim slot:
-        WHEN 0/*slot*/ THEN LOCK TABLE /*schema*/awa.lease_claim_batches_0/*slot*/ IN ROW EXCLUSIVE MODE;
+        WHEN 0/*slot*/ THEN
+            IF p_row_local THEN
+                LOCK TABLE /*schema*/awa.lease_claims_0/*slot*/ IN ROW EXCLUSIVE MODE;
+            ELSE
+                LOCK TABLE /*schema*/awa.lease_claim_batches_0/*slot*/ IN ROW EXCLUSIVE MODE;
+            END IF;
         -- end each
         ELSE PERFORM /*schema*/awa.refuse_unknown_slot('claim', (v_pointer & 63)::smallint, true);
         END CASE;

@@ -67,12 +67,11 @@ BEGIN
         SELECT e.job_id, e.run_lease, e.created_at, e.claimed_at, p_now,
                coalesce(p_done_slot, /*schema*/awa.enter_done_slot()), e.priority, e.shard, e.attempt,
                e.max_attempts, e.route, e.queue, e.kind, e.args, e.metadata, e.result, coalesce(e.text, e.last_error),
-               -- As for dead jobs: what it gives back now.
-               CASE WHEN e.route = 'failed' THEN (SELECT u.key FROM /*schema*/awa.unique_claims AS u
-                                                  WHERE u.job_id = e.job_id AND u.states & 2 = 2) END,
-               CASE WHEN e.route = 'failed' THEN (SELECT u.states FROM /*schema*/awa.unique_claims AS u
-                                                  WHERE u.job_id = e.job_id AND u.states & 2 = 2) END
-        FROM ended AS e WHERE e.route IN ('completed', 'failed', 'cancelled')
+               u.key, u.states
+        FROM ended AS e
+        -- As for dead jobs: what it gives back now.
+        LEFT JOIN /*schema*/awa.unique_claims AS u ON e.route = 'failed' AND u.job_id = e.job_id AND u.states & 2 = 2
+        WHERE e.route IN ('completed', 'failed', 'cancelled')
     )
     SELECT count(*) FILTER (WHERE e.route IN ('carried', 'deferred', 'dead', 'completed', 'failed', 'cancelled')
                               AND e.queue IS NOT NULL),

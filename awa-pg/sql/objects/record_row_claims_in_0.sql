@@ -1,5 +1,5 @@
 -- Purpose: appends the row-local claims of one batch to one slot of the claim ring, whose child the caller has locked by
---   enter_row_claim_slot.
+--   enter_claim_slot.
 -- Parameters: batch, lane, sequence of the attempt batch, its slot; its members in order: jobs, and the leases of their
 --   ready rows (NULL: all 0); claiming instance, nonce, time of the claim, deadline or NULL.
 -- Returns: nothing.

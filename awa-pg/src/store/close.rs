@@ -6,6 +6,7 @@ use awa_core::attempt::{AttemptEnd, Closure, ClosureAnswer, Receipt};
 use awa_core::error::{StoreError, StoreErrorKind};
 use awa_core::id::{BatchId, Nonce, ReceiptId, Slot};
 use awa_core::receipt::ReceiptSet;
+use awa_core::sweep::RescueCause;
 
 use super::attempts::Parking;
 use super::clock::micros_of;
@@ -30,6 +31,17 @@ pub(super) enum Outcome {
     StaleRescued = 7,
     DeadlineExpired = 8,
     CallbackTimedOut = 11,
+}
+
+impl Outcome {
+    /// How an attempt is recorded that is ended by a rescuer.
+    pub(super) fn of_rescue(cause: RescueCause) -> Self {
+        match cause {
+            RescueCause::DeadlineOver => Self::DeadlineExpired,
+            RescueCause::NotCalled => Self::CallbackTimedOut,
+            _ => Self::StaleRescued,
+        }
+    }
 }
 
 /// The ways to end an attempt, each a statement of its own.

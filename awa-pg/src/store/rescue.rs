@@ -12,7 +12,9 @@ use awa_core::id::{JobId, Nonce, ReceiptId, RunLease, Slot};
 use awa_core::name::QueueName;
 use awa_core::retry::{AttemptBudget, Disposition, RetryPolicy};
 use awa_core::store::{RescueRequest, Rescued, RescuedAttempt};
-use awa_core::sweep::{Beats, PageRequest, RescueOutcome, RescuerHealth, Sweep, SweepCursor, SweepKind, SweepLimits};
+use awa_core::sweep::{
+    Beats, PageRequest, RescueCause, RescueOutcome, RescuerHealth, Sweep, SweepCursor, SweepKind, SweepLimits,
+};
 use awa_core::time::Timestamp;
 
 use super::clock::micros_of;
@@ -23,20 +25,6 @@ use crate::sql::Sql;
 use crate::value::{Param, Row};
 
 pub(super) const OPERATION: &str = "rescue";
-
-/// Why an attempt is ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Cause {
-    Gone,
-    DeadlineOver,
-    NotCalled,
-}
-
-impl From<SweepKind> for Cause {
-    fn from(kind: SweepKind) -> Self {
-        if kind == SweepKind::Stale { Self::Gone } else { Self::DeadlineOver }
-    }
-}
 
 impl PgStore {
     /// See [`Maintainer::rescue`](awa_core::store::Maintainer::rescue).
@@ -220,14 +208,13 @@ impl OpenAttempt {
     }
 
     /// What was done to it.
-    pub(super) fn report(&self, cause: Cause, ending: &Ending) -> RescuedAttempt {
+    pub(super) fn report(&self, cause: RescueCause, ending: &Ending) -> RescuedAttempt {
         RescuedAttempt {
             job: self.job,
             queue: self.queue.clone(),
             run_lease: self.run_lease,
             exhausted: ending.route == "dead",
-            deadline: cause == Cause::DeadlineOver,
-            callback_timed_out: cause == Cause::NotCalled,
+            cause,
         }
     }
 
@@ -236,24 +223,18 @@ impl OpenAttempt {
         id: ReceiptId,
         claim_slot: Slot,
         nonce: Nonce,
-        cause: Cause,
+        cause: RescueCause,
         request: &RescueRequest,
         retry: &RetryPolicy,
     ) -> Ending {
-        let (outcome, why) = match cause {
-            Cause::NotCalled => (Outcome::CallbackTimedOut, "rescued: no callback came in time".to_owned()),
-            Cause::Gone => {
-                (Outcome::StaleRescued, format!("rescued: its worker gave no sign of life for {:?}", request.staleness))
-            }
-            Cause::DeadlineOver => (Outcome::DeadlineExpired, "rescued: its deadline was over".to_owned()),
+        let outcome = Outcome::of_rescue(cause);
+        let next = retry.after_failure(self.budget, None, spread(id));
+        let text = Some(cause.error(request.staleness, self.budget, &next).as_str().to_owned());
+        let (route, delay_us) = match next {
+            Disposition::Retry { delay } => ("deferred", Some(micros_of(delay))),
+            Disposition::Exhausted => ("dead", None),
         };
-        let (route, delay_us, text) = match retry.after_failure(self.budget, None, spread(id)) {
-            Disposition::Retry { delay } => ("deferred", Some(micros_of(delay)), why),
-            Disposition::Exhausted => {
-                ("dead", None, format!("{why}; all {} attempts are used up", self.budget.max_attempts))
-            }
-        };
-        Ending { claim_slot, nonce, receipt: id, outcome, route, delay_us, text: Some(text), result: None }
+        Ending { claim_slot, nonce, receipt: id, outcome, route, delay_us, text, result: None }
     }
 }
 

@@ -9,13 +9,14 @@ use awa_core::id::{JobId, Nonce, ReceiptId, RunLease, Slot};
 use awa_core::name::QueueName;
 use awa_core::retry::{AttemptBudget, RetryPolicy};
 use awa_core::store::{RescueRequest, Rescued};
-use awa_core::sweep::LifeSigns;
+use awa_core::sweep::{LifeSigns, RescueCause};
 use awa_core::time::Timestamp;
 
 use super::clock::micros_of;
 use super::close::receipt;
 use super::consume::slot;
-use super::rescue::{Cause, OPERATION, OpenAttempt};
+use super::rescue::{OPERATION, OpenAttempt};
+use super::sweeps::patience;
 use super::{PgStore, undecodable};
 use crate::sql::Sql;
 use crate::value::{Param, Row};
@@ -25,7 +26,7 @@ struct LostLease {
     id: ReceiptId,
     claim_slot: Slot,
     nonce: Nonce,
-    cause: Cause,
+    cause: RescueCause,
     attempt: OpenAttempt,
 }
 
@@ -78,11 +79,11 @@ impl LostLease {
         };
         let is_over = row.opt_timestamp(6).map_err(&bad)?.is_some_and(|deadline| deadline <= now);
         let cause = if row.bool(14).map_err(&bad)? {
-            Cause::NotCalled
-        } else if row.bool(5).map_err(&bad)? || signs.is_stale(now, request.staleness) {
-            Cause::Gone
+            RescueCause::NotCalled
+        } else if row.bool(5).map_err(&bad)? || signs.is_stale(now, patience(row, 15, request)?) {
+            RescueCause::Gone
         } else if is_over {
-            Cause::DeadlineOver
+            RescueCause::DeadlineOver
         } else {
             return Ok(None);
         };

@@ -1,6 +1,7 @@
 //! What the sweeps of rescue read and store: the pages and cursors of claims in both shapes.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use awa_core::error::StoreError;
 use awa_core::id::{BatchId, JobId, Nonce, RunLease, Slot};
@@ -206,7 +207,8 @@ impl Gone {
     /// For a deadline it does not matter.
     const UNASKED: Self = Self { too_new: false, is_alive: false };
 
-    /// From the last beat of the instance in `column`, and whether it has withdrawn since in the next one.
+    /// From the last beat of the instance in `column`, whether it has withdrawn since in the next one, and the staleness
+    /// time that it asked for in the one after.
     fn read(pass: &Pass<'_>, row: &Row, claimed_at: Timestamp, column: usize) -> Result<Self, StoreError> {
         let bad = undecodable(OPERATION);
         if row.bool(column + 1).map_err(&bad)? {
@@ -214,9 +216,15 @@ impl Gone {
         }
         let instance_seen_at = row.opt_timestamp(column).map_err(&bad)?;
         let signs = LifeSigns { claimed_at, instance_seen_at, attempt_seen_at: None };
-        let staleness = pass.request.staleness;
+        let staleness = patience(row, column + 2, pass.request)?;
         Ok(Self { too_new: pass.now.since(claimed_at) < staleness, is_alive: !signs.is_stale(pass.now, staleness) })
     }
+}
+
+/// How long a silence must last: as long as the rescuer says, or longer where the process asked for it.
+pub(super) fn patience(row: &Row, column: usize, request: &RescueRequest) -> Result<Duration, StoreError> {
+    let asked = row.opt_i64(column).map_err(undecodable(OPERATION))?.unwrap_or(0);
+    Ok(request.staleness.max(Duration::from_micros(asked.unsigned_abs())))
 }
 
 impl<K: Ord + Copy> Page<K> {

@@ -1,14 +1,13 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use awa_core::attempt::ErrorText;
 use awa_core::retry::{Disposition, RetryPolicy};
 use awa_core::ring::{RingKind, RotationPolicy, StayReason};
 use awa_core::store::{
     Drained, Maintainer, Promoted, PruneReport, RescueRequest, Rescued, RescuedAttempt, RetentionPolicy, Rotated, Task,
     Unpinned,
 };
-use awa_core::sweep::{LifeSigns, RescuerHealth};
+use awa_core::sweep::{LifeSigns, RescueCause, RescuerHealth};
 use awa_core::unpin::UnpinPolicy;
 use awa_core::{AttemptEnd, InstanceId, QueueName, StoreError, Timestamp};
 use rusqlite::{OptionalExtension, Transaction, params};
@@ -60,7 +59,7 @@ impl Maintainer for SqliteStore {
                     rescued.more = true;
                     break;
                 }
-                rescued.attempts.push(rescue_one(transaction, job, cause, retry, now)?);
+                rescued.attempts.push(rescue_one(transaction, job, cause, request.staleness, retry, now)?);
             }
             Ok(rescued)
         })
@@ -112,24 +111,17 @@ impl Maintainer for SqliteStore {
     }
 }
 
-/// Why an attempt is ended by a rescuer.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Cause {
-    Gone,
-    DeadlineOver,
-}
-
 fn cause(
     transaction: &Transaction<'_>,
     job: &Job,
     staleness: Duration,
     now: Timestamp,
-) -> rusqlite::Result<Option<Cause>> {
+) -> rusqlite::Result<Option<RescueCause>> {
     let Some((instance, claimed_at, deadline_at)) = job.claim() else { return Ok(None) };
     if is_gone(transaction, instance, claimed_at, staleness, now)? {
-        return Ok(Some(Cause::Gone));
+        return Ok(Some(RescueCause::Gone));
     }
-    Ok(deadline_at.is_some_and(|deadline| deadline <= now).then_some(Cause::DeadlineOver))
+    Ok(deadline_at.is_some_and(|deadline| deadline <= now).then_some(RescueCause::DeadlineOver))
 }
 
 /// Whether a worker has given no sign of life for too long, or has said goodbye.
@@ -154,7 +146,8 @@ fn is_gone(
 fn rescue_one(
     transaction: &Transaction<'_>,
     job: Job,
-    cause: Cause,
+    cause: RescueCause,
+    staleness: Duration,
     retry: &RetryPolicy,
     now: Timestamp,
 ) -> rusqlite::Result<RescuedAttempt> {
@@ -164,13 +157,9 @@ fn rescue_one(
         queue: job.view.queue.clone(),
         run_lease: job.view.run_lease,
         exhausted: disposition == Disposition::Exhausted,
-        deadline: cause == Cause::DeadlineOver,
-        callback_timed_out: false,
+        cause,
     };
-    let error = ErrorText::new(match cause {
-        Cause::Gone => "the worker gave no sign of life for the staleness time; rescued",
-        Cause::DeadlineOver => "the deadline of the attempt is over; rescued",
-    });
+    let error = cause.error(staleness, job.budget(), &disposition);
     let end = match disposition {
         Disposition::Retry { delay } => AttemptEnd::Retry { delay, error },
         Disposition::Exhausted => AttemptEnd::Fail { error },
