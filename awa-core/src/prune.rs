@@ -50,7 +50,7 @@ pub struct QueueFacts {
     /// Tombstones that came too late to keep their row from being taken and have not been passed on to where the job is
     /// now. Truncation would forget the wish to cancel.
     pub undelivered_cancels: u64,
-    /// How long its history must still be kept; zero when retention is over. See [`Retention::plan`].
+    /// How long its history must still be kept; zero when retention is over. See [`RetentionPolicy::plan`].
     pub retention_left: Duration,
 }
 
@@ -234,12 +234,12 @@ fn keep_if(count: u64, reason: fn(u64) -> KeepReason) -> Option<KeepReason> {
     (count > 0).then(|| reason(count))
 }
 
-/// How long terminal history is kept in the queue ring: until it is old enough or too large, whichever comes first.
+/// How long the history of finished jobs is kept: whichever of the two ends first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Retention {
-    /// The age of the youngest history at which a slot may go.
-    pub time: Duration,
-    /// The number of bytes that all slots kept only for their history may use together.
+pub struct RetentionPolicy {
+    /// From the end of the youngest job of a slot. Default: 15 minutes.
+    pub completed: Duration,
+    /// The bytes that slots which only their history keeps may hold together. Default: 1 GiB.
     pub max_bytes: u64,
 }
 
@@ -252,14 +252,13 @@ pub struct SlotHistory {
     pub bytes: u64,
 }
 
-impl Default for Retention {
-    /// 15 minutes, 1 GiB.
+impl Default for RetentionPolicy {
     fn default() -> Self {
-        Self { time: Duration::from_mins(15), max_bytes: 1 << 30 }
+        Self { completed: Duration::from_mins(15), max_bytes: 1 << 30 }
     }
 }
 
-impl Retention {
+impl RetentionPolicy {
     /// The decision before the lock for each slot of the queue ring, oldest generation first; what
     /// [`QueueFacts::retention_left`] says on the way in is ignored.
     ///
@@ -289,6 +288,6 @@ impl Retention {
     }
 
     fn time_left(&self, history: &SlotHistory) -> Duration {
-        history.youngest.map_or(Duration::ZERO, |age| self.time.saturating_sub(age))
+        history.youngest.map_or(Duration::ZERO, |age| self.completed.saturating_sub(age))
     }
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use awa_core::id::{Generation, Slot};
 use awa_core::prune::{
-    ClaimFacts, ClaimProof, KeepReason, LeaseFacts, Phase, PruneDecision, PruneFacts, QueueFacts, Retention, SlotFacts,
-    SlotHistory, decide,
+    ClaimFacts, ClaimProof, KeepReason, LeaseFacts, Phase, PruneDecision, PruneFacts, QueueFacts, RetentionPolicy,
+    SlotFacts, SlotHistory, decide,
 };
 use awa_core::ring::SlotState::{Drained, Free, Open, Sealed};
 use awa_core::ring::{Pointer, SlotState};
@@ -112,7 +112,7 @@ fn a_waiting_row_undrains_the_slot_even_while_other_things_keep_it() {
     assert_eq!(decide(Phase::BeforeLock, &PruneFacts::Queue(facts)), PruneDecision::Undrain);
 }
 
-const RETENTION: Retention = Retention { time: Duration::from_secs(100), max_bytes: 1_000 };
+const RETENTION: RetentionPolicy = RetentionPolicy { completed: Duration::from_secs(100), max_bytes: 1_000 };
 
 fn history(youngest: Option<u64>, bytes: u64) -> SlotHistory {
     SlotHistory { youngest: youngest.map(Duration::from_secs), bytes }

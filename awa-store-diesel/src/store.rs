@@ -4,11 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use awa_core::attempt::ErrorText;
-use awa_core::doctor::{Facts, Report};
 use awa_core::store::Acted;
 use awa_core::{Enqueued, JobId, NewJob, StoreError};
 use awa_pg::delegate_store;
-use awa_pg::store::{DoctorOptions, PgStore, Prepared, Repaired, cancel_on, enqueue_on};
+use awa_pg::store::{PgStore, cancel_on, enqueue_on};
 use diesel_async::AsyncPgConnection;
 use diesel_async::pooled_connection::deadpool::Pool;
 
@@ -24,7 +23,7 @@ pub struct DieselStore {
     rings: awa_pg::sql::RingSizes,
 }
 
-delegate_store!(DieselStore, core);
+delegate_store!(DieselStore, core, rings);
 
 impl fmt::Debug for DieselStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -63,61 +62,6 @@ impl DieselStore {
             core = core.with_wakeups(Arc::new(ListenDirectly { direct, pool: sessions }));
         }
         Self { core, pool, rings: options.rings }
-    }
-
-    /// Installs the schema or brings it up to date. Idempotent, and safe when many processes do it at once.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`] with the reason; nothing was changed.
-    pub async fn prepare_schema(&self) -> Result<Prepared, StoreError> {
-        self.core.prepare_schema(self.rings).await
-    }
-
-    /// Checks that the schema is there and fits this program.
-    ///
-    /// # Errors
-    ///
-    /// [`NotReady`](awa_core::StoreErrorKind::NotReady) with the command that helps.
-    pub async fn check_ready(&self) -> Result<(), StoreError> {
-        self.core.check_ready().await
-    }
-
-    /// Makes a schema usable that was carried here from another cluster, or whose ring pointers or sequences do not fit its
-    /// rows. Safe to repeat.
-    ///
-    /// # Errors
-    ///
-    /// As [`PgStore::repair`]; nothing was changed.
-    pub async fn repair(&self) -> Result<Repaired, StoreError> {
-        self.core.repair().await
-    }
-
-    /// Refuses to turn the rings back into the receipt tables of before them, and says why. Changes nothing.
-    ///
-    /// # Errors
-    ///
-    /// Always, as [`PgStore::downgrade`].
-    pub async fn downgrade(&self) -> Result<std::convert::Infallible, StoreError> {
-        self.core.downgrade().await
-    }
-
-    /// Looks at everything that can go wrong and says what to do about it. Changes nothing.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`] when the server cannot be reached. A schema that is missing or does not fit is a finding.
-    pub async fn doctor(&self, options: &DoctorOptions) -> Result<Report, StoreError> {
-        self.core.doctor(options).await
-    }
-
-    /// What [`Self::doctor`] judges, for programs that judge by themselves.
-    ///
-    /// # Errors
-    ///
-    /// As [`Self::doctor`].
-    pub async fn doctor_facts(&self, options: &DoctorOptions) -> Result<Facts, StoreError> {
-        self.core.doctor_facts(options).await
     }
 
     /// Enqueues inside a transaction of the caller's: the jobs exist if and only if it commits, and until then they

@@ -9,8 +9,7 @@ use crate::frontier::Step;
 use crate::id::{JobId, Slot};
 use crate::name::QueueName;
 use crate::prune::{
-    ClaimFacts, KeepReason, LeaseFacts, Phase, PruneDecision, PruneFacts, QueueFacts, Retention, SlotFacts,
-    SlotHistory, decide,
+    ClaimFacts, KeepReason, LeaseFacts, Phase, PruneDecision, PruneFacts, QueueFacts, SlotFacts, SlotHistory, decide,
 };
 use crate::ring::{
     DrainDecision, DrainFacts, RingKind, RotateDecision, RotationPolicy, SlotState, drain, grow, rotate,
@@ -144,7 +143,7 @@ impl Model {
         };
         let slots: Vec<_> =
             in_use(&self.queue_ring).into_iter().map(|slot| (self.queue_facts(slot), history(slot))).collect();
-        Retention { time: retention.completed, max_bytes: retention.max_bytes }.plan(&slots)
+        retention.plan(&slots)
     }
 
     fn plan_claims(&self) -> Vec<(Slot, PruneDecision)> {

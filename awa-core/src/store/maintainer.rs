@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use crate::error::StoreError;
 use crate::id::{Generation, InstanceId, JobId, RunLease, Slot};
 use crate::name::QueueName;
-use crate::prune::KeepReason;
+use crate::prune::{KeepReason, RetentionPolicy};
 use crate::retry::RetryPolicy;
 use crate::ring::{RingKind, RotationPolicy, StayReason};
 use crate::sweep::RescueCause;
@@ -110,21 +110,6 @@ pub struct Drained {
     pub slots: Vec<Slot>,
     /// Slots that could not be proven, or that somebody was in the way of.
     pub kept: Vec<Slot>,
-}
-
-/// How long the history of finished jobs is kept: whichever of the two ends first.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct RetentionPolicy {
-    /// From the end of the youngest job of a slot. Default: 15 minutes.
-    pub completed: Duration,
-    /// The bytes that reclaimable slots may hold together. Default: 1 GiB.
-    pub max_bytes: u64,
-}
-
-impl Default for RetentionPolicy {
-    fn default() -> Self {
-        Self { completed: Duration::from_mins(15), max_bytes: 1 << 30 }
-    }
 }
 
 /// What became of one slot in a prune pass.

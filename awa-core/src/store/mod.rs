@@ -43,11 +43,12 @@ mod producer;
 mod purge;
 mod wakeups;
 
+pub use crate::prune::RetentionPolicy;
 pub use attempts::{AttemptNote, Attempts, Callback, Memory, NoteAnswer};
 pub use consumer::{BatchLimit, ClaimRequest, ClaimShape, Claimed, Consumer, Horizon};
 pub use maintainer::{
-    Drained, Maintainer, PinReport, Promoted, PruneReport, RescueRequest, Rescued, RescuedAttempt, RetentionPolicy,
-    Rotated, Task, Unpinned,
+    Drained, Maintainer, PinReport, Promoted, PruneReport, RescueRequest, Rescued, RescuedAttempt, Rotated, Task,
+    Unpinned,
 };
 pub use move_to::MoveTo;
 pub use operator::{

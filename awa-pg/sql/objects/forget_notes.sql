@@ -3,8 +3,8 @@
 -- Parameters: jobs.
 -- Returns: nothing.
 -- Locks: the rows deleted, which nobody else holds: they are written under the lease of a running attempt.
--- Caller: place_ended, record_completions_in_0, cancel_deferred, cancel_carried, cancel_in_ring, delete_jobs, purge_queue,
---   purge_lane_0.
+-- Caller: place_ended, record_completions_in_0, cancel_deferred, cancel_carried, cancel_in_ring, delete_jobs,
+--   forget_removed.
 CREATE OR REPLACE FUNCTION /*schema*/awa.forget_notes(p_jobs bigint[]) RETURNS void
 LANGUAGE plpgsql VOLATILE AS $awa$
 BEGIN

@@ -12,8 +12,9 @@ DECLARE
     v_cursor record;
     v_gone   record;
     v_next   record;
-    v_unique boolean := pg_relation_size('/*schema*/awa.unique_claims') > 0;
-    v_noted  boolean := pg_relation_size('/*schema*/awa.attempt_state') > 0;
+    -- Whether the jobs may leave something behind, so that their ids are wanted.
+    v_leaves boolean := pg_relation_size('/*schema*/awa.unique_claims') > 0
+                     OR pg_relation_size('/*schema*/awa.attempt_state') > 0;
 BEGIN
     BEGIN
         LOCK TABLE /*schema*/awa.ready_tombstones_0/*slot*/ IN SHARE MODE NOWAIT;
@@ -22,7 +23,7 @@ BEGIN
     END;
     SELECT b.seq, b.seen, b.part_xids, b.part_jobs INTO v_cursor
     FROM /*schema*/awa.ready_claim_attempt_batches_0/*slot*/ AS b WHERE b.lane_id = p_lane ORDER BY b.seq DESC LIMIT 1;
-    SELECT count(*) AS jobs, array_agg(r.job_id) FILTER (WHERE v_unique OR v_noted) AS job_ids INTO v_gone
+    SELECT count(*) AS jobs, array_agg(r.job_id) FILTER (WHERE v_leaves) AS job_ids INTO v_gone
     FROM /*schema*/awa.frontier_probes(
         coalesce(v_cursor.seen, '1:1:'), v_cursor.part_xids, v_cursor.part_jobs, p_snapshot) AS p
     JOIN /*schema*/awa.ready_entries_0/*slot*/ AS r
@@ -37,11 +38,8 @@ BEGIN
         coalesce(v_cursor.seen, '1:1:'), v_cursor.part_xids, v_cursor.part_jobs, p_snapshot, NULL, NULL) AS f;
     INSERT INTO /*schema*/awa.ready_claim_attempt_batches_0/*slot*/ (lane_id, seq, ready_slot, seen, part_xids, part_jobs)
     VALUES (p_lane, coalesce(v_cursor.seq, 0) + 1, 0/*slot*/, v_next.seen, v_next.part_xids, v_next.part_jobs);
-    IF v_unique THEN
-        PERFORM /*schema*/awa.release_unique_keys(v_gone.job_ids, 0::smallint);
-    END IF;
-    IF v_noted THEN
-        PERFORM /*schema*/awa.forget_notes(v_gone.job_ids);
+    IF v_leaves THEN
+        PERFORM /*schema*/awa.forget_removed(v_gone.job_ids);
     END IF;
     RETURN v_gone.jobs;
 END

@@ -39,8 +39,7 @@ BEGIN
                 DELETE FROM /*schema*/awa.carried_entries AS c WHERE c.lane_id = v_lane RETURNING c.job_id)
             SELECT array_agg(g.job_id) INTO v_ids FROM gone AS g;
             IF v_ids IS NOT NULL THEN
-                PERFORM /*schema*/awa.release_unique_keys(v_ids, 0::smallint);
-                PERFORM /*schema*/awa.forget_notes(v_ids);
+                PERFORM /*schema*/awa.forget_removed(v_ids);
                 jobs := jobs + cardinality(v_ids);
             END IF;
         END IF;
@@ -70,8 +69,7 @@ BEGIN
             RETURNING d.job_id)
         SELECT array_agg(g.job_id) INTO v_ids FROM gone AS g;
         IF v_ids IS NOT NULL THEN
-            PERFORM /*schema*/awa.release_unique_keys(v_ids, 0::smallint);
-            PERFORM /*schema*/awa.forget_notes(v_ids);
+            PERFORM /*schema*/awa.forget_removed(v_ids);
             jobs := jobs + cardinality(v_ids);
         END IF;
         PERFORM FROM /*schema*/awa.deferred_jobs AS d WHERE d.queue = p_queue LIMIT 1;

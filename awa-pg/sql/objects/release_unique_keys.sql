@@ -3,7 +3,8 @@
 -- Parameters: jobs; the state that they enter, as a number of unique_claims.states.
 -- Returns: nothing.
 -- Locks: the rows deleted, only tried: what somebody else has locked is left to a tick. Never waits.
--- Caller: place_ended, cancel_carried, record_completions_in_0, cancel_deferred, cancel_in_ring, release_claimed_keys, delete_jobs, forget_dead.
+-- Caller: place_ended, cancel_carried, record_completions_in_0, cancel_deferred, cancel_in_ring, release_claimed_keys, delete_jobs, forget_dead,
+--   forget_removed.
 CREATE OR REPLACE FUNCTION /*schema*/awa.release_unique_keys(p_jobs bigint[], p_entered smallint) RETURNS void
 LANGUAGE plpgsql VOLATILE AS $awa$
 DECLARE

@@ -1,10 +1,75 @@
 //! Handing the storage traits through to a [`PgStore`](super::PgStore) inside an adapter's own type.
 
 /// Implements the storage traits for `$store` by its field `$field`, which must be a
-/// [`PgStore`](crate::store::PgStore). An adapter needs `async-trait` among its dependencies.
+/// [`PgStore`](crate::store::PgStore), and gives it the calls about the schema as methods of its own; `$rings` is the field
+/// with the [`RingSizes`](crate::sql::RingSizes) of a new schema. An adapter needs `async-trait` among its dependencies.
 #[macro_export]
 macro_rules! delegate_store {
-    ($store:ty, $field:ident) => {
+    ($store:ty, $field:ident, $rings:ident) => {
+        impl $store {
+            /// Installs the schema or brings it up to date. Idempotent, and safe when many processes do it at once.
+            ///
+            /// # Errors
+            ///
+            /// [`StoreError`](awa_core::StoreError) with the reason; nothing was changed.
+            pub async fn prepare_schema(&self) -> Result<$crate::store::Prepared, awa_core::StoreError> {
+                self.$field.prepare_schema(self.$rings).await
+            }
+
+            /// Checks that the schema is there and fits this program.
+            ///
+            /// # Errors
+            ///
+            /// [`NotReady`](awa_core::StoreErrorKind::NotReady) with the command that helps.
+            pub async fn check_ready(&self) -> Result<(), awa_core::StoreError> {
+                self.$field.check_ready().await
+            }
+
+            /// Makes a schema usable that was carried here from another cluster, or whose ring pointers or sequences do not fit
+            /// its rows. Safe to repeat.
+            ///
+            /// # Errors
+            ///
+            /// As [`PgStore::repair`](awa_pg::store::PgStore::repair); nothing was changed.
+            pub async fn repair(&self) -> Result<$crate::store::Repaired, awa_core::StoreError> {
+                self.$field.repair().await
+            }
+
+            /// Refuses to turn the rings back into the receipt tables of before them, and says why. Changes nothing.
+            ///
+            /// # Errors
+            ///
+            /// Always, as [`PgStore::downgrade`](awa_pg::store::PgStore::downgrade).
+            pub async fn downgrade(&self) -> Result<std::convert::Infallible, awa_core::StoreError> {
+                self.$field.downgrade().await
+            }
+
+            /// Looks at everything that can go wrong and says what to do about it. Changes nothing.
+            ///
+            /// # Errors
+            ///
+            /// [`StoreError`](awa_core::StoreError) when the server cannot be reached. A schema that is missing or does not fit
+            /// is a finding.
+            pub async fn doctor(
+                &self,
+                options: &$crate::store::DoctorOptions,
+            ) -> Result<awa_core::doctor::Report, awa_core::StoreError> {
+                self.$field.doctor(options).await
+            }
+
+            /// What [`Self::doctor`] judges, for programs that judge by themselves.
+            ///
+            /// # Errors
+            ///
+            /// As [`Self::doctor`].
+            pub async fn doctor_facts(
+                &self,
+                options: &$crate::store::DoctorOptions,
+            ) -> Result<awa_core::doctor::Facts, awa_core::StoreError> {
+                self.$field.doctor_facts(options).await
+            }
+        }
+
         $crate::delegate_store!(@one $store, $field, awa_core::store::Producer {
             async fn enqueue(&self, jobs: &[awa_core::NewJob])
                 -> Result<Vec<awa_core::Enqueued>, awa_core::StoreError>;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use awa_core::error::StoreError;
 use awa_core::prune::{
-    self, ClaimFacts, ClaimProof, KeepReason, LeaseFacts, Phase, PruneDecision, PruneFacts, QueueFacts, Retention,
-    SlotFacts, SlotHistory,
+    self, ClaimFacts, ClaimProof, KeepReason, LeaseFacts, Phase, PruneDecision, PruneFacts, QueueFacts, SlotFacts,
+    SlotHistory,
 };
 use awa_core::ring::{RingKind, SlotState};
 use awa_core::store::{PruneReport, RetentionPolicy};
@@ -125,8 +125,7 @@ impl PgStore {
             }
             observed.push((queue, history));
         }
-        let policy = Retention { time: retention.completed, max_bytes: retention.max_bytes };
-        let plan = policy.plan(&observed);
+        let plan = retention.plan(&observed);
         let planned = plan.into_iter().filter_map(|(slot, decision)| {
             let facts = observed.iter().find(|(facts, _)| facts.slot.slot == slot).map(|(facts, _)| facts.slot)?;
             Some(Planned { facts, decision, proof: proofs.get(&slot).copied() })
