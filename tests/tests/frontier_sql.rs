@@ -4,6 +4,7 @@ use awa_core::frontier::{Frontier, Probe, RowKey, Snapshot, Stop};
 use awa_core::id::{JobId, Xid};
 use awa_tests::postgres::FreshStore;
 use awa_tests::seed::Seed;
+use sqlx::postgres::PgRow;
 use sqlx::{AssertSqlSafe, Connection, PgConnection, Row};
 
 const CASES: usize = 800;
@@ -216,9 +217,7 @@ async fn the_own_snapshot_is_the_current_one_with_the_own_transaction_running() 
                 *is_open = !*is_open;
             }
         }
-        let sql =
-            "SELECT pg_current_snapshot()::text, pg_current_xact_id_if_assigned()::text, awa.own_snapshot()::text";
-        let row = sqlx::query(sql).fetch_one(&mut me).await.unwrap();
+        let row = look_while_nothing_ends(&mut me).await;
         let current: Snapshot = row.get::<String, _>(0).parse().unwrap();
         let own = row.get::<Option<String>, _>(1).map(|xid| Xid(xid.parse().unwrap()));
         own_was_hidden += usize::from(own.is_some_and(|own| current.sees(own)));
@@ -227,4 +226,19 @@ async fn the_own_snapshot_is_the_current_one_with_the_own_transaction_running() 
     }
     println!("in {own_was_hidden} of 300 snapshots the own transaction looked finished");
     assert!(own_was_hidden > 0, "the hazard that this test is about must have occurred");
+}
+
+/// The statement's snapshot, the own transaction and `own_snapshot()`, all of one moment. Transaction numbers belong to
+/// the whole cluster, whose other databases go on, and the function sees the moment of its call: no snapshot ever comes
+/// back once it has changed, so that equal ones before and after say that nothing ended in between.
+async fn look_while_nothing_ends(me: &mut PgConnection) -> PgRow {
+    let looked = "SELECT pg_current_snapshot()::text, pg_current_xact_id_if_assigned()::text, awa.own_snapshot()::text";
+    for _ in 0..1_000 {
+        let row = sqlx::query(looked).fetch_one(&mut *me).await.unwrap();
+        let after: String = sqlx::query_scalar("SELECT pg_current_snapshot()::text").fetch_one(&mut *me).await.unwrap();
+        if after == row.get::<String, _>(0) {
+            return row;
+        }
+    }
+    panic!("other transactions of the cluster ended during each of 1000 looks");
 }
