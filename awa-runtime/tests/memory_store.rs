@@ -224,7 +224,8 @@ async fn a_worker_that_stops_leaves_its_jobs_to_the_next_one_uncharged() {
         Ok(Outcome::Done)
     };
     let grace = Duration::from_secs(5);
-    let first = Running::start(with_default_queue(&store).shutdown_grace(grace).handler(stubborn));
+    let config = QueueConfig::default().prefetch(4);
+    let first = Running::start(worker(&store).queue("default", config).shutdown_grace(grace).handler(stubborn));
     tokio::time::sleep(Duration::from_secs(10)).await;
     let report = first.stop().await;
     assert_eq!((report.abandoned.len(), report.returned, report.unconfirmed), (16, 4, 0));
