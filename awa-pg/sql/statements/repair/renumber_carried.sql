@@ -11,7 +11,7 @@ WITH places AS MATERIALIZED (
             + k.run - pg_catalog.max(k.run) OVER ())::text::xid8 AS xid
     FROM /*schema*/awa.carried_runs AS k
 ), carried AS (
-    UPDATE /*schema*/awa.carried_entries AS c SET xid = p.xid FROM places AS p
+    UPDATE /*schema*/awa.carried_entries AS c SET xid = p.xid, moved_xid = '0' FROM places AS p
     WHERE NOT p.is_lease AND p.job_id = c.job_id RETURNING c.job_id
 ), leased AS (
     UPDATE /*schema*/awa.leases AS l SET xid = p.xid FROM places AS p
