@@ -2,7 +2,7 @@
 --   moved or cancelled by a transaction that everybody sees from now on. What it finds stays true: a row that comes later
 --   carries the number of a transaction that still ran, or had not begun. Two that run at once only repeat each other.
 -- Parameters: none.
--- Returns: whether it moved.
+-- Returns: whether it moved; never in a transaction that has written.
 -- Locks: ACCESS SHARE on carried_entries, queue_lanes and lane_hints; nothing where nothing was ever carried over.
 -- Caller: Maintainer::drain.
 CREATE OR REPLACE FUNCTION /*schema*/awa.raise_carried_floor() RETURNS boolean
@@ -13,7 +13,9 @@ DECLARE
     v_floor xid8;
     v_next  bigint;
 BEGIN
-    IF pg_relation_size('/*schema*/awa.carried_entries') = 0 OR /*schema*/awa.is_foreign() THEN
+    -- A transaction does not count as running for itself.
+    IF pg_relation_size('/*schema*/awa.carried_entries') = 0 OR /*schema*/awa.is_foreign()
+       OR pg_current_xact_id_if_assigned() IS NOT NULL THEN
         RETURN false;
     END IF;
     IF v_file IS DISTINCT FROM (SELECT s.last_value FROM /*schema*/awa.carried_floor_file AS s) THEN
