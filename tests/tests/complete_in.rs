@@ -232,7 +232,9 @@ struct Step {
 async fn a_handler_completes_in_its_own_transaction() {
     let stage = Stage::new().await;
     run(&mut stage.connect().await, "CREATE TABLE notes (text text NOT NULL)").await;
-    let store = Arc::new(stage.store().clone());
+    // Connections that a worker has opened end with it.
+    let store = awa_store_sqlx::SqlxStore::connect(&stage.fresh.database.url()).await.unwrap();
+    let store = Arc::new(store);
     let done = Arc::new(tokio::sync::Notify::new());
     let worker = Worker::builder(store.clone())
         .queue("steps", QueueConfig::default().concurrency(4))
@@ -264,7 +266,7 @@ async fn a_handler_completes_in_its_own_transaction() {
     let report = worker.run_until(async { done.notified().await }).await.unwrap();
     assert_eq!((report.stats.completed, report.stats.stale, report.stats.retried), (10, 0, 1), "{report:?}");
     assert_eq!(notes(&stage).await, 10);
-    let broken = store.get(broken).await.unwrap().unwrap();
+    let broken = stage.store().get(broken).await.unwrap().unwrap();
     let error = broken.error.as_ref().map(|error| error.as_str().to_owned()).unwrap_or_default();
     assert!(error.contains("none has committed"), "{broken:?}");
     assert_eq!(broken.state, JobState::Deferred);

@@ -115,7 +115,8 @@ impl Load {
     async fn pages_of_a_claim(&self, session: &mut PgConnection) -> u64 {
         self.store.enqueue(&vec![self.job(); BATCH]).await.unwrap();
         let mut pages = 0;
-        for jobs in [1, BATCH - 1] {
+        // The first takes jobs of either kind, those that were carried over and those of the ring.
+        for jobs in [50, 1, BATCH - 51] {
             let sql = format!(
                 "EXPLAIN (ANALYZE, BUFFERS) SELECT * FROM awa.claim_jobs('{}', {}, {jobs}, {jobs}, 16777216)",
                 self.queue, PROBE.0

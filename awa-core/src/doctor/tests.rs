@@ -271,6 +271,7 @@ fn the_json_of_a_report_has_stable_keys_and_objects() {
         "dead-letter queue",
         "deferred jobs",
         "lanes",
+        "cursors",
         "carried jobs",
         "leases",
         "maintenance",
