@@ -98,7 +98,7 @@ impl Load {
             *job = self.job().with_run_at(RunAt::after(Duration::from_millis(1)).unwrap());
         }
         let ids: Vec<JobId> = self.store.enqueue(&jobs).await.unwrap().iter().map(|answer| answer.id()).collect();
-        if round % 20 == 0 {
+        if round.is_multiple_of(20) {
             let acted = self.store.cancel(&ids[1..5], &ErrorText::new("not wanted")).await.unwrap();
             assert_eq!(acted, vec![Acted::Done { from: JobState::Ready }; 4]);
             self.count("cancelled while it waited", 4);
@@ -106,7 +106,7 @@ impl Load {
         self.store.promote(1_000).await.unwrap();
         let jobs = self.claim(self.instance(round)).await;
         self.close(round, &jobs).await;
-        if round % ROUNDS_OF_A_TICK == 0 {
+        if round.is_multiple_of(ROUNDS_OF_A_TICK) {
             self.store.drain().await.unwrap();
         }
     }
@@ -168,7 +168,7 @@ impl Load {
                 4 => ("cancelled by its handler", AttemptEnd::Cancel { reason: error() }),
                 5 => ("kept a result", AttemptEnd::CompleteWith { result: JsonText::new("result", "[1]").unwrap() }),
                 6 => ("released", AttemptEnd::Release { delay: Duration::ZERO }),
-                7 if index < 100 && round % 20 == 0 => {
+                7 if index < 100 && round.is_multiple_of(20) => {
                     by_operator.push(job.receipt.job);
                     continue;
                 }
@@ -268,7 +268,7 @@ async fn mixed_jobs_beside_a_held_snapshot_leave_nothing_behind_in_the_rings() {
     let mut pages = Vec::new();
     for round in 0..load.rounds {
         load.round(round).await;
-        if (round + 1) % (load.rounds / (TURNS + 1)) == 0 && round + 1 < load.rounds {
+        if (round + 1).is_multiple_of(load.rounds / (TURNS + 1)) && round + 1 < load.rounds {
             load.turn().await;
         }
         if round + 1 == ROUNDS_OF_A_TICK || round + 1 == load.rounds {
