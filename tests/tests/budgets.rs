@@ -433,7 +433,7 @@ async fn a_slot_is_proven_spent_under_its_lock_without_reading_closures_again() 
     }
     bench.store.drain().await.unwrap();
     let pages = bench.number("SELECT pg_relation_size('awa.lease_claim_batches_0') / 8192").await;
-    let nothing = RetentionPolicy { completed: Duration::ZERO, max_bytes: 0 };
+    let nothing = RetentionPolicy::NONE;
     for ring in [RingKind::Queue, RingKind::Claim] {
         let reports = bench.store.prune(ring, &nothing).await.unwrap();
         assert!(matches!(reports[..], [ref one] if one.kept.is_none()), "{ring}: {reports:?}");
