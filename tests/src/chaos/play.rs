@@ -1,0 +1,139 @@
+//! The frame around a scene: a database, a crew and producers before the harm, and the counting after it.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use awa_core::QueueName;
+use awa_core::store::Producer as _;
+use awa_pg::cluster::{Cluster, ClusterOptions, Durability};
+use awa_store_sqlx::{RingSizes, SqlxStore};
+use tokio::task::spawn_blocking;
+
+use super::actors::{Actors, Harm, workplace};
+use super::arguments::Arguments;
+use super::census::{self, Census};
+use super::crew::{Crew, Ended};
+use super::ledger::Known;
+use super::producers::Producers;
+use super::report::{Line, SKIPPED};
+use super::{Failure, Scene, job, settled};
+use crate::seed::Seed;
+
+/// Small enough to go around many times in a scene.
+const RINGS: RingSizes = RingSizes { queue: 6, claim: 5, lease: 4 };
+/// What a scene takes besides its harm: set-up, healing and counting.
+const AROUND: Duration = Duration::from_secs(7);
+/// The shortest and the longest harm.
+const SHORTEST: Duration = Duration::from_secs(5);
+const LONGEST: Duration = Duration::from_secs(25);
+
+/// Plays scenes until the time is over, at least each of them once, and shows each line as soon as it is there. Gives the lines.
+///
+/// # Errors
+///
+/// When no server can be started. What goes wrong in a scene is in its line.
+pub async fn run(arguments: &Arguments, show: impl Fn(&Line)) -> Result<Vec<Line>, Failure> {
+    let started = Instant::now();
+    let cluster = Arc::new(spawn_blocking(start_cluster).await??);
+    let mut seed = arguments.seed.unwrap_or(SystemTime::now().duration_since(UNIX_EPOCH)?.as_micros() as u64);
+    let share = arguments.length / u32::try_from(arguments.scenes.len())?;
+    let fire = share.saturating_sub(AROUND).clamp(SHORTEST, LONGEST);
+    let mut lines = Vec::new();
+    for round in 0.. {
+        for scene in &arguments.scenes {
+            // A first round is always played to its end.
+            if round > 0 && started.elapsed() + fire + AROUND > arguments.length {
+                return Ok(lines);
+            }
+            let line = play(*scene, &cluster, fire, seed).await;
+            show(&line);
+            lines.push(line);
+        }
+        seed += 1;
+    }
+    Ok(lines)
+}
+
+fn start_cluster() -> Result<Cluster, awa_pg::cluster::ClusterError> {
+    // Servers are killed here, machines are not.
+    Cluster::start(ClusterOptions { durability: Durability::Relaxed, settings: Vec::new() })
+}
+
+async fn play(scene: Scene, cluster: &Arc<Cluster>, fire: Duration, seed: u64) -> Line {
+    let started = Instant::now();
+    if let Some(lack) = scene.lacks() {
+        return Line::without_census(scene.name(), seed, started.elapsed(), format!("{SKIPPED}{lack}"));
+    }
+    match attempt(scene, cluster, fire, seed).await {
+        Ok((harm, census)) => Line::of(scene.name(), seed, started.elapsed(), harm.kills, &census),
+        Err(failure) => Line::without_census(scene.name(), seed, started.elapsed(), format!("broke off: {failure}")),
+    }
+}
+
+async fn attempt(scene: Scene, cluster: &Arc<Cluster>, fire: Duration, seed: u64) -> Result<(Harm, Census), Failure> {
+    let database = format!("chaos_{}_{seed}", scene.name().replace('-', "_"));
+    let direct = prepare(scene, cluster, &database).await?;
+    let url = direct.replacen("postgres@", &format!("{}@", scene.role()), 1);
+    let folder = std::env::temp_dir().join(format!("awa-chaos-{}-{database}", std::process::id()));
+    std::fs::create_dir_all(&folder)?;
+    let seed = Seed::of(seed);
+    let mut work = workplace(url.clone(), &folder);
+    work.connections = scene.connections();
+    let mut crew = Crew::new(work);
+    scene.start_crew(&mut crew).await?;
+    let store = SqlxStore::options()
+        .max_connections(scene.connections())
+        .acquire_timeout(Duration::from_secs(3))
+        .wakeups(false)
+        .connect(&url)
+        .await?;
+    let producers = Producers::start(store, &folder, &seed)?;
+    let until = Instant::now() + fire;
+    let cluster = Arc::clone(cluster);
+    let mut actors = Actors { cluster, database, crew, producers, seed: seed.split(7), until };
+    let harm = scene.play(&mut actors).await?;
+    let known = actors.producers.end().await?;
+    let census = count(&direct, known, actors.crew, &folder, &harm).await?;
+    if census.is_clean() {
+        std::fs::remove_dir_all(&folder)?;
+    } else {
+        eprintln!("chaos: the books of {} are in {}", scene.name(), folder.display());
+    }
+    Ok((harm, census))
+}
+
+/// Makes the database; gives its URL for an administrator.
+async fn prepare(scene: Scene, cluster: &Arc<Cluster>, database: &str) -> Result<String, Failure> {
+    let url = cluster.url(database);
+    let (server, name) = (Arc::clone(cluster), database.to_owned());
+    spawn_blocking(move || server.create_database(&name, None)).await??;
+    let store = SqlxStore::options().rings(RINGS).max_connections(1).wakeups(false).connect(&url).await?;
+    store.prepare_schema().await?;
+    for queue in job::QUEUES {
+        store.open_queue(&QueueName::new(queue)?).await?;
+    }
+    sqlx::raw_sql(include_str!("audit.sql")).execute(store.pool()).await?;
+    if let Some(preparation) = scene.preparation() {
+        sqlx::raw_sql(preparation).execute(store.pool()).await?;
+    }
+    store.pool().close().await;
+    Ok(url)
+}
+
+/// Waits until all is quiet, lets the workers go, and compares the books.
+async fn count(direct: &str, known: Known, crew: Crew, folder: &Path, harm: &Harm) -> Result<Census, Failure> {
+    let store = SqlxStore::options().max_connections(1).wakeups(false).connect(direct).await?;
+    let left = settled::wait_until_drained(store.pool()).await?;
+    let Ended { stale, problems } = crew.end().await;
+    tracing::debug!(stale, "ends that were refused");
+    let mut census = census::take(store.pool(), &known, folder).await?;
+    census.problem_if(left > 0, &format!("{left} jobs did not end"));
+    census.problems.extend(problems);
+    census.problems.extend(harm.unmet.iter().cloned());
+    census.problems.extend(settled::left_behind(store.pool()).await?);
+    census.problems.extend(settled::empty_the_rings(&store).await?);
+    census.problem_if(known.acknowledged.len() < 20, "hardly anything was enqueued");
+    store.pool().close().await;
+    Ok(census)
+}
