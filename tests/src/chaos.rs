@@ -9,6 +9,7 @@
 
 mod actors;
 pub mod arguments;
+mod bouncer;
 mod census;
 mod crew;
 mod job;
@@ -18,8 +19,9 @@ mod play;
 mod producers;
 pub mod report;
 mod scenes;
+mod servers;
 mod settled;
-
+mod switch;
 pub mod worker;
 
 pub use play::run;

@@ -28,8 +28,7 @@ async fn main() -> ExitCode {
 }
 
 async fn work(orders: Option<&str>) -> Result<(), Failure> {
-    let url = std::env::var("DATABASE_URL")?;
-    worker::work(&url, &serde_json::from_str(orders.unwrap_or_default())?).await
+    worker::work(&serde_json::from_str(orders.unwrap_or_default())?).await
 }
 
 /// Plays the scenes; gives whether all were clean.

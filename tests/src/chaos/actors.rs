@@ -1,6 +1,5 @@
 //! Who is on the stage while harm is done.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,14 +9,14 @@ use sqlx::{PgPool, Row};
 use tokio::task::spawn_blocking;
 
 use super::Failure;
-use super::crew::{Crew, Workplace};
+use super::crew::Crew;
 use super::producers::Producers;
+use super::servers::Servers;
 use crate::seed::Seed;
 
 /// Everybody of a scene, for whoever does harm.
 pub(super) struct Actors {
-    /// The server.
-    pub(super) cluster: Arc<Cluster>,
+    pub(super) servers: Servers,
     /// The database of the scene.
     pub(super) database: String,
     pub(super) crew: Crew,
@@ -58,7 +57,7 @@ impl Actors {
 
     /// A pool of one connection to the database of the scene, straight to the server.
     pub(super) async fn control(&self) -> Result<PgPool, Failure> {
-        control(&self.cluster.url(&self.database)).await
+        control(&self.servers.direct(&self.database)).await
     }
 
     /// Does something to the server beside the tasks of the runtime.
@@ -66,7 +65,7 @@ impl Actors {
         &self,
         action: impl FnOnce(&Cluster) -> T + Send + 'static,
     ) -> Result<T, Failure> {
-        let cluster = Arc::clone(&self.cluster);
+        let cluster = Arc::clone(self.servers.cluster());
         Ok(spawn_blocking(move || action(&cluster)).await?)
     }
 
@@ -94,9 +93,4 @@ impl Actors {
 /// A pool of one connection.
 pub(super) async fn control(url: &str) -> Result<PgPool, Failure> {
     Ok(PgPoolOptions::new().max_connections(1).acquire_timeout(Duration::from_secs(20)).connect(url).await?)
-}
-
-/// Where workers of a scene work unless it says otherwise.
-pub(super) fn workplace(url: String, folder: &Path) -> Workplace {
-    Workplace { url, folder: folder.to_owned(), connections: 6, is_pooled: false, listen_url: None }
 }

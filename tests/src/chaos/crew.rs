@@ -1,33 +1,49 @@
 //! The worker processes of a scene, seen from outside: started, killed, stopped, continued and ended.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use awa_store_sqlx::SqlxStore;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
 
-use super::Failure;
 use super::journal::ENDING;
-use super::worker::{Orders, Told};
+use super::servers::Servers;
+use super::worker::{Address, Orders, Told};
+use super::{Failure, Scene};
 
 /// How long a worker may take until it works, on a busy machine and with the server away at first.
 const START_LIMIT: Duration = Duration::from_secs(40);
 /// How long a worker may take to stop; its own grace period is shorter.
 const STOP_LIMIT: Duration = Duration::from_secs(30);
 
-/// Where worker processes work.
+/// Where the processes of a scene work.
 #[derive(Clone, Debug)]
 pub(super) struct Workplace {
-    /// The database as workers see it.
-    pub(super) url: String,
     /// The folder for journals and messages.
-    pub(super) folder: PathBuf,
-    pub(super) connections: u32,
-    pub(super) is_pooled: bool,
-    pub(super) listen_url: Option<String>,
+    folder: PathBuf,
+    /// The database as workers and producers see it.
+    address: Address,
+}
+
+impl Workplace {
+    pub(super) fn of(scene: Scene, servers: &Servers, database: &str, folder: &Path) -> Self {
+        let address = Address {
+            url: servers.address(database, scene.role()),
+            connections: scene.connections(),
+            is_pooled: scene == Scene::Pooler,
+            listen_url: (scene == Scene::Pooler).then(|| servers.direct(database)),
+        };
+        Self { folder: folder.to_owned(), address }
+    }
+
+    /// A store for producers.
+    pub(super) async fn open_store(&self) -> Result<SqlxStore, Failure> {
+        Ok(self.address.options().wakeups(false).connect(&self.address.url).await?)
+    }
 }
 
 /// The living workers. Dropping it kills them.
@@ -80,18 +96,12 @@ impl Crew {
         let number = self.started;
         self.started += 1;
         let file = |ending: &str| self.workplace.folder.join(format!("worker-{number}.{ending}"));
-        let orders = Orders {
-            journal: file(ENDING).display().to_string(),
-            connections: self.workplace.connections,
-            is_pooled: self.workplace.is_pooled,
-            listen_url: self.workplace.listen_url.clone(),
-        };
+        let orders = Orders { journal: file(ENDING).display().to_string(), address: self.workplace.address.clone() };
         let program = std::env::current_exe()?.display().to_string();
         let words = wrapper.iter().map(|word| (*word).to_owned()).chain([program, "worker".to_owned()]);
         let mut words = words.chain([serde_json::to_string(&orders)?]);
         let mut child = Command::new(words.next().expect("a program is named"))
             .args(words)
-            .env("DATABASE_URL", &self.workplace.url)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(std::fs::File::create(file("messages"))?)

@@ -47,7 +47,7 @@ impl Journal {
 
     /// Writes a line.
     pub(super) fn note(&self, number: u64, receipt: &Receipt, what: What) -> Result<(), Failure> {
-        let entry = Entry { number, job: receipt.job.0, receipt: receipt.id.0, what };
+        let entry = Entry { number, job: receipt.job.0, receipt: receipt.id.get(), what };
         let line = serde_json::to_string(&entry)? + "\n";
         Ok((&self.0).write_all(line.as_bytes())?)
     }

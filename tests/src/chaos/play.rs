@@ -5,18 +5,18 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use awa_core::QueueName;
-use awa_core::store::Producer as _;
-use awa_pg::cluster::{Cluster, ClusterOptions, Durability};
+use awa_core::store::Maintainer as _;
+use awa_pg::cluster::Cluster;
 use awa_store_sqlx::{RingSizes, SqlxStore};
 use tokio::task::spawn_blocking;
 
-use super::actors::{Actors, Harm, workplace};
+use super::actors::{Actors, Harm};
 use super::arguments::Arguments;
 use super::census::{self, Census};
-use super::crew::{Crew, Ended};
-use super::ledger::Known;
+use super::crew::{Crew, Ended, Workplace};
 use super::producers::Producers;
 use super::report::{Line, SKIPPED};
+use super::servers::{self, Servers};
 use super::{Failure, Scene, job, settled};
 use crate::seed::Seed;
 
@@ -35,7 +35,7 @@ const LONGEST: Duration = Duration::from_secs(25);
 /// When no server can be started. What goes wrong in a scene is in its line.
 pub async fn run(arguments: &Arguments, show: impl Fn(&Line)) -> Result<Vec<Line>, Failure> {
     let started = Instant::now();
-    let cluster = Arc::new(spawn_blocking(start_cluster).await??);
+    let cluster = servers::start_cluster().await?;
     let mut seed = arguments.seed.unwrap_or(SystemTime::now().duration_since(UNIX_EPOCH)?.as_micros() as u64);
     let share = arguments.length / u32::try_from(arguments.scenes.len())?;
     let fire = share.saturating_sub(AROUND).clamp(SHORTEST, LONGEST);
@@ -55,11 +55,6 @@ pub async fn run(arguments: &Arguments, show: impl Fn(&Line)) -> Result<Vec<Line
     Ok(lines)
 }
 
-fn start_cluster() -> Result<Cluster, awa_pg::cluster::ClusterError> {
-    // Servers are killed here, machines are not.
-    Cluster::start(ClusterOptions { durability: Durability::Relaxed, settings: Vec::new() })
-}
-
 async fn play(scene: Scene, cluster: &Arc<Cluster>, fire: Duration, seed: u64) -> Line {
     let started = Instant::now();
     if let Some(lack) = scene.lacks() {
@@ -73,28 +68,19 @@ async fn play(scene: Scene, cluster: &Arc<Cluster>, fire: Duration, seed: u64) -
 
 async fn attempt(scene: Scene, cluster: &Arc<Cluster>, fire: Duration, seed: u64) -> Result<(Harm, Census), Failure> {
     let database = format!("chaos_{}_{seed}", scene.name().replace('-', "_"));
-    let direct = prepare(scene, cluster, &database).await?;
-    let url = direct.replacen("postgres@", &format!("{}@", scene.role()), 1);
     let folder = std::env::temp_dir().join(format!("awa-chaos-{}-{database}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
+    let servers = Servers::of(scene, cluster, &folder).await?;
+    prepare(scene, &servers, &database).await?;
+    let workplace = Workplace::of(scene, &servers, &database, &folder);
     let seed = Seed::of(seed);
-    let mut work = workplace(url.clone(), &folder);
-    work.connections = scene.connections();
-    let mut crew = Crew::new(work);
+    let producers = Producers::start(workplace.open_store().await?, &folder, &seed)?;
+    let mut crew = Crew::new(workplace);
     scene.start_crew(&mut crew).await?;
-    let store = SqlxStore::options()
-        .max_connections(scene.connections())
-        .acquire_timeout(Duration::from_secs(3))
-        .wakeups(false)
-        .connect(&url)
-        .await?;
-    let producers = Producers::start(store, &folder, &seed)?;
     let until = Instant::now() + fire;
-    let cluster = Arc::clone(cluster);
-    let mut actors = Actors { cluster, database, crew, producers, seed: seed.split(7), until };
+    let mut actors = Actors { servers, database, crew, producers, seed: seed.split(7), until };
     let harm = scene.play(&mut actors).await?;
-    let known = actors.producers.end().await?;
-    let census = count(&direct, known, actors.crew, &folder, &harm).await?;
+    let census = count(actors, &folder, &harm).await?;
     if census.is_clean() {
         std::fs::remove_dir_all(&folder)?;
     } else {
@@ -103,12 +89,12 @@ async fn attempt(scene: Scene, cluster: &Arc<Cluster>, fire: Duration, seed: u64
     Ok((harm, census))
 }
 
-/// Makes the database; gives its URL for an administrator.
-async fn prepare(scene: Scene, cluster: &Arc<Cluster>, database: &str) -> Result<String, Failure> {
-    let url = cluster.url(database);
-    let (server, name) = (Arc::clone(cluster), database.to_owned());
+/// Makes the database.
+async fn prepare(scene: Scene, servers: &Servers, database: &str) -> Result<(), Failure> {
+    let (server, name) = (Arc::clone(servers.cluster()), database.to_owned());
     spawn_blocking(move || server.create_database(&name, None)).await??;
-    let store = SqlxStore::options().rings(RINGS).max_connections(1).wakeups(false).connect(&url).await?;
+    let options = SqlxStore::options().rings(RINGS).max_connections(1).wakeups(false);
+    let store = options.connect(&servers.direct(database)).await?;
     store.prepare_schema().await?;
     for queue in job::QUEUES {
         store.open_queue(&QueueName::new(queue)?).await?;
@@ -118,15 +104,17 @@ async fn prepare(scene: Scene, cluster: &Arc<Cluster>, database: &str) -> Result
         sqlx::raw_sql(preparation).execute(store.pool()).await?;
     }
     store.pool().close().await;
-    Ok(url)
+    Ok(())
 }
 
-/// Waits until all is quiet, lets the workers go, and compares the books.
-async fn count(direct: &str, known: Known, crew: Crew, folder: &Path, harm: &Harm) -> Result<Census, Failure> {
-    let store = SqlxStore::options().max_connections(1).wakeups(false).connect(direct).await?;
+/// Waits until all is quiet, lets everybody go, and compares the books.
+async fn count(mut actors: Actors, folder: &Path, harm: &Harm) -> Result<Census, Failure> {
+    let known = actors.producers.end().await?;
+    let direct = actors.servers.direct(&actors.database);
+    let store = SqlxStore::options().max_connections(1).wakeups(false).connect(&direct).await?;
     let left = settled::wait_until_drained(store.pool()).await?;
-    let Ended { stale, problems } = crew.end().await;
-    tracing::debug!(stale, "ends that were refused");
+    let Ended { problems, .. } = actors.crew.end().await;
+    actors.servers.dismiss_pooler();
     let mut census = census::take(store.pool(), &known, folder).await?;
     census.problem_if(left > 0, &format!("{left} jobs did not end"));
     census.problems.extend(problems);

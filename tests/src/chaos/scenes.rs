@@ -3,13 +3,16 @@
 mod backends_terminated;
 mod clock_off;
 mod pool_of_one;
+mod pooler;
 mod postmaster_killed;
+mod standby_promoted;
 mod timeouts;
 mod worker_stopped;
 mod workers_killed;
 
 use super::Failure;
 use super::actors::{Actors, Harm};
+use super::bouncer::Bouncer;
 
 /// A scene.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,22 +28,28 @@ pub enum Scene {
     WorkerStopped,
     /// Every process has a single connection.
     PoolOfOne,
+    /// `PgBouncer` in transaction mode stands between.
+    Pooler,
     /// The role has short time-outs for statements and locks, and somebody holds locks longer.
     Timeouts,
     /// The clocks of workers are ten minutes off, in either direction.
     ClockOff,
+    /// The server is killed and its standby takes over.
+    StandbyPromoted,
 }
 
 impl Scene {
     /// All of them, in the order in which they are played.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::WorkersKilled,
         Self::PostmasterKilled,
         Self::BackendsTerminated,
         Self::WorkerStopped,
         Self::PoolOfOne,
+        Self::Pooler,
         Self::Timeouts,
         Self::ClockOff,
+        Self::StandbyPromoted,
     ];
 
     /// Its name in the table.
@@ -51,8 +60,10 @@ impl Scene {
             Self::BackendsTerminated => "backends-terminated",
             Self::WorkerStopped => "worker-stopped",
             Self::PoolOfOne => "pool-of-one",
+            Self::Pooler => "pooler",
             Self::Timeouts => "timeouts",
             Self::ClockOff => "clock-off",
+            Self::StandbyPromoted => "standby-promoted",
         }
     }
 
@@ -67,6 +78,7 @@ impl Scene {
     pub(super) fn lacks(self) -> Option<&'static str> {
         match self {
             Self::ClockOff if !clock_off::is_possible() => Some("faketime is not installed (apt-get install faketime)"),
+            Self::Pooler if !Bouncer::is_possible() => Some("pgbouncer is not installed (apt-get install pgbouncer)"),
             _ => None,
         }
     }
@@ -107,8 +119,10 @@ impl Scene {
             Self::BackendsTerminated => backends_terminated::play(actors).await,
             Self::WorkerStopped => worker_stopped::play(actors).await,
             Self::PoolOfOne => pool_of_one::play(actors).await,
+            Self::Pooler => pooler::play(actors).await,
             Self::Timeouts => timeouts::play(actors).await,
             Self::ClockOff => clock_off::play(actors).await,
+            Self::StandbyPromoted => standby_promoted::play(actors).await,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A worker process of a scene, from the inside.
 //!
-//! It is told the database by the variable `DATABASE_URL` and works until its standard input ends, which also happens when the
+//! It works until its standard input ends, which also happens when the
 //! run dies. It tells on its standard output when it begins and how it ended: one JSON object per line.
 
 use std::io::Write;
@@ -13,7 +13,7 @@ use awa_core::store::{ClaimShape, RetentionPolicy};
 use awa_runtime::{
     Fatal, HandlerResult, JobContext, JobError, MaintenanceConfig, Outcome, QueueConfig, RetryPolicy, Worker,
 };
-use awa_store_sqlx::SqlxStore;
+use awa_store_sqlx::{SqlxStore, SqlxStoreOptions};
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
@@ -33,12 +33,35 @@ const CONCURRENCY: usize = 8;
 pub struct Orders {
     /// The file that handlers write to.
     pub journal: String,
+    /// The database.
+    pub address: Address,
+}
+
+/// How a process comes to the database.
+#[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug)]
+pub struct Address {
+    /// The URL, without a password.
+    pub url: String,
     /// The size of the pool.
     pub connections: u32,
     /// Whether a pooler in transaction mode stands between.
     pub is_pooled: bool,
     /// Where to listen for wake-ups when it is not where the pool connects.
     pub listen_url: Option<String>,
+}
+
+impl Address {
+    /// The options of a store for it.
+    pub(super) fn options(&self) -> SqlxStoreOptions {
+        let options = SqlxStore::options()
+            .max_connections(self.connections)
+            .acquire_timeout(Duration::from_secs(3))
+            .transaction_pooler(self.is_pooled);
+        match &self.listen_url {
+            Some(url) => options.listen_url(url),
+            None => options,
+        }
+    }
 }
 
 /// What a worker process tells.
@@ -56,17 +79,10 @@ pub(super) enum Told {
 /// # Errors
 ///
 /// When the worker cannot start, or cannot tell what it did.
-pub async fn work(url: &str, orders: &Orders) -> Result<(), Failure> {
-    let mut options = SqlxStore::options()
-        .max_connections(orders.connections)
-        .acquire_timeout(Duration::from_secs(3))
-        .wakeups(!orders.is_pooled || orders.listen_url.is_some());
-    if let Some(listen) = &orders.listen_url {
-        options = options.listen_url(listen);
-    }
+pub async fn work(orders: &Orders) -> Result<(), Failure> {
     // The server may be away at this moment, as at any other.
     let store = loop {
-        match options.clone().connect(url).await {
+        match orders.address.options().connect(&orders.address.url).await {
             Ok(store) => break store,
             Err(error) if error.is_transient() => tokio::time::sleep(Duration::from_millis(100)).await,
             Err(error) => return Err(error.into()),

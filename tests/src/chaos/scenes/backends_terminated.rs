@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use sqlx::Row;
+use sqlx::{PgPool, Row};
 use tokio::time::sleep;
 
 use crate::chaos::Failure;
 use crate::chaos::actors::{Actors, Harm};
+use crate::seed::Seed;
 
 const VICTIMS: &str = "
     SELECT pid FROM pg_stat_activity
@@ -17,17 +18,21 @@ pub(super) async fn play(actors: &mut Actors) -> Result<Harm, Failure> {
     let control = actors.control().await?;
     while actors.goes_on() {
         sleep(Duration::from_millis(50 + actors.seed.below(150))).await;
-        let victims: Vec<i32> = sqlx::query(VICTIMS).fetch_all(&control).await?.iter().map(|row| row.get(0)).collect();
-        if victims.is_empty() {
-            continue;
-        }
-        let is_gentle = actors.seed.one_in(4);
-        let sql = if is_gentle { "SELECT pg_cancel_backend($1)" } else { "SELECT pg_terminate_backend($1)" };
-        let victim = *actors.seed.pick(&victims);
-        // A victim that has gone meanwhile is none.
-        harm.kills += u64::from(sqlx::query(sql).bind(victim).fetch_one(&control).await?.get::<bool, _>(0));
+        harm.kills += u64::from(end_a_session(&control, &mut actors.seed).await?);
     }
     control.close().await;
     harm.must(harm.kills > 10, "hardly any session was ended");
     Ok(harm)
+}
+
+/// Ends a session of the database, or cancels its statement; gives whether there was one.
+pub(super) async fn end_a_session(control: &PgPool, seed: &mut Seed) -> Result<bool, Failure> {
+    let victims: Vec<i32> = sqlx::query(VICTIMS).fetch_all(control).await?.iter().map(|row| row.get(0)).collect();
+    if victims.is_empty() {
+        return Ok(false);
+    }
+    let is_gentle = seed.one_in(4);
+    let sql = if is_gentle { "SELECT pg_cancel_backend($1)" } else { "SELECT pg_terminate_backend($1)" };
+    // A victim that has gone meanwhile is none.
+    Ok(sqlx::query(sql).bind(*seed.pick(&victims)).fetch_one(control).await?.get(0))
 }

@@ -28,7 +28,7 @@ const ROLLED_BACK: &str = "SELECT xact_rollback FROM pg_stat_database WHERE datn
 
 pub(super) async fn play(actors: &mut Actors) -> Result<Harm, Failure> {
     let mut harm = Harm::default();
-    let mut session = PgConnection::connect(&actors.cluster.url(&actors.database)).await?;
+    let mut session = PgConnection::connect(&actors.servers.direct(&actors.database)).await?;
     let tables: Vec<String> = sqlx::query(TABLES).fetch_all(&mut session).await?.iter().map(|row| row.get(0)).collect();
     let before: i64 = sqlx::query(ROLLED_BACK).fetch_one(&mut session).await?.get(0);
     while actors.goes_on() {
