@@ -26,22 +26,29 @@ pub(super) struct Census {
     pub(super) problems: Vec<String>,
 }
 
+/// Fixes the books for the queries that follow.
+const TIMELINE: &str = "
+    CREATE TABLE audit.timeline AS
+        SELECT a.receipt, a.job, a.claimed_at, a.outcome, a.ended_at, a.times_ended FROM audit.attempts AS a;
+    CREATE INDEX ON audit.timeline (job, claimed_at);
+    ANALYZE audit.timeline;";
 /// Attempts of one job that were open at the same time, by the database's own books.
 const OVERLAPS: &str = "
     SELECT count(*) FROM (
         SELECT a.ended_at, lead(a.claimed_at) OVER (PARTITION BY a.job ORDER BY a.claimed_at) AS next_claimed_at
-        FROM audit.attempts AS a) AS pair
+        FROM audit.timeline AS a) AS pair
     WHERE pair.next_claimed_at IS NOT NULL AND (pair.ended_at IS NULL OR pair.ended_at > pair.next_claimed_at)";
 /// Jobs that were handed out before their time, by the server's clock.
 const EARLY: &str = "
     SELECT count(*) FROM audit.delays AS d
     CROSS JOIN LATERAL (
-        SELECT min(a.claimed_at) AS claimed_at FROM audit.attempts AS a WHERE a.job = d.job AND a.claimed_at > d.at) AS next
+        SELECT min(a.claimed_at) AS claimed_at FROM audit.timeline AS a WHERE a.job = d.job AND a.claimed_at > d.at) AS next
     WHERE next.claimed_at < d.run_at";
 
 /// Compares the books. Nobody works any more.
 pub(super) async fn take(pool: &PgPool, known: &Known, folder: &Path) -> Result<Census, Failure> {
     let mut census = Census { jobs: known.acknowledged.len(), ..Census::default() };
+    sqlx::raw_sql(TIMELINE).execute(pool).await?;
     let ends = rows(pool, "SELECT job, string_agg(state, ' and '), count(*) FROM audit.ends GROUP BY job").await?;
     let stored =
         rows(pool, "SELECT job_id, string_agg(state, ' and '), count(*) FROM awa.jobs GROUP BY job_id").await?;
@@ -53,9 +60,9 @@ pub(super) async fn take(pool: &PgPool, known: &Known, folder: &Path) -> Result<
         }
     }
     census.doubled += ends.values().filter(|(_, times)| *times > 1).count();
-    census.doubled += number(pool, "SELECT count(*) FROM audit.attempts WHERE times_ended > 1").await?;
-    census.stuck += number(pool, "SELECT count(*) FROM audit.attempts WHERE ended_at IS NULL").await?;
-    census.rescued = number(pool, "SELECT count(*) FROM audit.attempts WHERE outcome = 7").await?;
+    census.doubled += number(pool, "SELECT count(*) FROM audit.timeline WHERE times_ended > 1").await?;
+    census.stuck += number(pool, "SELECT count(*) FROM audit.timeline WHERE ended_at IS NULL").await?;
+    census.rescued = number(pool, "SELECT count(*) FROM audit.timeline WHERE outcome = 7").await?;
     census.problem_if(stored.values().any(|(_, places)| *places > 1), "a job is in two places");
     let ghosts = ends.keys().chain(stored.keys()).filter(|job| {
         known.not_committed.contains(*job) || !(known.acknowledged.contains(*job) || known.unknown.contains(*job))
@@ -110,7 +117,7 @@ impl Census {
         self.problem_if(twice > 0, &format!("{twice} attempts were started twice"));
         let copied = jobs_of_number.values().filter(|jobs| jobs.len() > 1).count();
         self.problem_if(copied > 0, &format!("{copied} jobs exist twice"));
-        let claimed = rows(pool, "SELECT receipt, '', count(*) FROM audit.attempts GROUP BY receipt").await?;
+        let claimed = rows(pool, "SELECT receipt, '', count(*) FROM audit.timeline GROUP BY receipt").await?;
         let unknown = started.keys().filter(|receipt| !claimed.contains_key(*receipt)).count();
         self.problem_if(unknown > 0, &format!("{unknown} attempts ran that the database does not know"));
         Ok(())
