@@ -28,6 +28,7 @@ pub(super) struct Census {
 
 /// Fixes the books for the queries that follow.
 const TIMELINE: &str = "
+    SET jit = off;
     CREATE TABLE audit.timeline AS
         SELECT a.receipt, a.job, a.claimed_at, a.outcome, a.ended_at, a.times_ended FROM audit.attempts AS a;
     CREATE INDEX ON audit.timeline (job, claimed_at);

@@ -28,6 +28,10 @@ const AROUND: Duration = Duration::from_secs(7);
 const SHORTEST: Duration = Duration::from_secs(5);
 const LONGEST: Duration = Duration::from_secs(25);
 
+/// How often the ring that turned least has turned, the last turns of the count included.
+const TURNS: &str = "
+    SELECT least((SELECT max(generation) FROM awa.queue_ring_slots), (SELECT max(generation) FROM awa.claim_ring_slots))";
+
 /// Plays scenes until the time is over, at least each of them once, and shows each line as soon as it is there. Gives the lines.
 ///
 /// # Errors
@@ -121,6 +125,8 @@ async fn count(mut actors: Actors, folder: &Path, harm: &Harm) -> Result<Census,
     census.problems.extend(harm.unmet.iter().cloned());
     census.problems.extend(settled::left_behind(store.pool()).await?);
     census.problems.extend(settled::empty_the_rings(&store).await?);
+    let turns = census::number(store.pool(), TURNS).await?;
+    census.problem_if(turns < 4, &format!("the scene proves nothing: the rings have turned only {turns} times"));
     census.problem_if(known.acknowledged.len() < 20, "hardly anything was enqueued");
     store.pool().close().await;
     Ok(census)

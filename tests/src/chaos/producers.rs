@@ -60,6 +60,16 @@ impl Producers {
         self.shared.acknowledged.load(Ordering::Relaxed)
     }
 
+    /// Waits until so many jobs have been acknowledged, or the limit is over; gives whether they have.
+    pub(super) async fn reach(&self, jobs: u64, limit: Duration) -> bool {
+        let wait = async {
+            while self.acknowledged() < jobs {
+                sleep(PAUSE).await;
+            }
+        };
+        tokio::time::timeout(limit, wait).await.is_ok()
+    }
+
     /// Stops them and gives what they know.
     pub(super) async fn end(mut self) -> Result<Known, Failure> {
         self.shared.is_over.store(true, Ordering::Relaxed);

@@ -18,7 +18,8 @@ const LEAVE_LIMIT: Duration = Duration::from_secs(15);
 /// The pause between two looks.
 const PAUSE: Duration = Duration::from_millis(200);
 
-const LEFT: &str = "SELECT count(*) FROM awa.jobs WHERE state IN ('ready', 'running', 'deferred', 'waiting')";
+const LEFT: &str = "
+    SELECT coalesce(sum(jobs), 0)::bigint FROM awa.count_states() WHERE state IN ('ready', 'running', 'deferred', 'waiting')";
 const CONNECTIONS: &str = "
     SELECT count(*) FROM pg_stat_activity
     WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()";

@@ -12,6 +12,8 @@ use crate::chaos::actors::{Actors, Harm};
 
 /// How often.
 const TIMES: u64 = 5;
+/// How long producers may take until they go on.
+const RECOVERY_LIMIT: Duration = Duration::from_secs(20);
 /// How long the server may take to start: sessions of the killed one may hold its memory for a while.
 const RESTART_LIMIT: Duration = Duration::from_secs(40);
 
@@ -20,7 +22,8 @@ pub(super) async fn play(actors: &mut Actors) -> Result<Harm, Failure> {
     for time in 0..TIMES {
         let before = actors.producers.acknowledged();
         sleep(actors.rest() / u32::try_from(TIMES - time)?).await;
-        harm.must(actors.producers.acknowledged() > before, "nobody enqueued between two kills");
+        let is_back = actors.producers.reach(before + 1, RECOVERY_LIMIT).await;
+        harm.must(is_back, "nobody enqueued between two kills");
         let alone = time % 2 == 0;
         actors
             .with_cluster(move |cluster| if alone { kill_main_process(cluster) } else { Ok(cluster.kill9()) })
