@@ -133,7 +133,6 @@ async fn run(job: Errand, cx: JobContext) -> HandlerResult {
     let note = |what| journal.note(job.number, &receipt, what).map_err(|error| JobError::from(error.to_string()));
     note(What::Start)?;
     match job.course {
-        Course::Quick => {}
         Course::Slow(millis) => tokio::time::sleep(Duration::from_millis(millis)).await,
         Course::WithResult => {
             note(What::Done)?;
@@ -147,7 +146,7 @@ async fn run(job: Errand, cx: JobContext) -> HandlerResult {
             note(What::Again)?;
             return Ok(Outcome::Snooze(Duration::from_millis(150)));
         }
-        Course::FailsFirst(_) | Course::PutOff => {}
+        Course::Quick | Course::FailsFirst(_) | Course::PutOff => {}
         Course::Notes => {
             cx.checkpoint(&job.number).await?;
             tokio::time::sleep(Duration::from_millis(100)).await;

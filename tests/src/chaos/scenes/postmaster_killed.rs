@@ -24,10 +24,11 @@ pub(super) async fn play(actors: &mut Actors) -> Result<Harm, Failure> {
         sleep(actors.rest() / u32::try_from(TIMES - time)?).await;
         let is_back = actors.producers.reach(before + 1, RECOVERY_LIMIT).await;
         harm.must(is_back, "nobody enqueued between two kills");
-        let alone = time % 2 == 0;
-        actors
-            .with_cluster(move |cluster| if alone { kill_main_process(cluster) } else { Ok(cluster.kill9()) })
-            .await??;
+        if time % 2 == 0 {
+            actors.with_cluster(kill_main_process).await??;
+        } else {
+            actors.with_cluster(Cluster::kill9).await?;
+        }
         harm.kills += 1;
         // Clients meet a server that is not there for a while.
         sleep(Duration::from_millis(actors.seed.below(600))).await;
