@@ -23,7 +23,7 @@ use crate::seed::Seed;
 /// Small enough to go around many times in a scene.
 const RINGS: RingSizes = RingSizes { queue: 6, claim: 5, lease: 4 };
 /// What a scene takes besides its harm: set-up, healing and counting.
-const AROUND: Duration = Duration::from_secs(7);
+const AROUND: Duration = Duration::from_secs(8);
 /// The shortest and the longest harm.
 const SHORTEST: Duration = Duration::from_secs(5);
 const LONGEST: Duration = Duration::from_secs(25);
@@ -61,7 +61,7 @@ pub async fn run(arguments: &Arguments, show: impl Fn(&Line)) -> Result<Vec<Line
 
 async fn play(scene: Scene, cluster: &Arc<Cluster>, fire: Duration, seed: u64) -> Line {
     let started = Instant::now();
-    if let Some(lack) = scene.lacks() {
+    if let Some(lack) = scene.lacks(cluster) {
         return Line::without_census(scene.name(), seed, started.elapsed(), format!("{SKIPPED}{lack}"));
     }
     match attempt(scene, cluster, fire, seed).await {

@@ -10,6 +10,8 @@ mod timeouts;
 mod worker_stopped;
 mod workers_killed;
 
+use awa_pg::cluster::Cluster;
+
 use super::Failure;
 use super::actors::{Actors, Harm};
 use super::bouncer::Bouncer;
@@ -75,10 +77,13 @@ impl Scene {
     }
 
     /// What this machine lacks to play it.
-    pub(super) fn lacks(self) -> Option<&'static str> {
+    pub(super) fn lacks(self, cluster: &Cluster) -> Option<&'static str> {
         match self {
             Self::ClockOff if !clock_off::is_possible() => Some("faketime is not installed (apt-get install faketime)"),
             Self::Pooler if !Bouncer::is_possible() => Some("pgbouncer is not installed (apt-get install pgbouncer)"),
+            Self::StandbyPromoted if !standby_promoted::is_possible(cluster) => {
+                Some("this installation of PostgreSQL has no pg_basebackup")
+            }
             _ => None,
         }
     }

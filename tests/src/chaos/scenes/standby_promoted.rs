@@ -1,8 +1,10 @@
 //! The server is killed and its standby takes over. What was acknowledged had been replicated, so nothing acknowledged is lost. The
 //! address of the database leads to the new server, and workers and producers go on by themselves.
 
+use std::process::Command;
 use std::time::Duration;
 
+use awa_pg::cluster::Cluster;
 use tokio::time::sleep;
 
 use crate::chaos::Failure;
@@ -10,6 +12,14 @@ use crate::chaos::actors::{Actors, Harm};
 
 /// How long producers may take until they go on.
 const RECOVERY_LIMIT: Duration = Duration::from_secs(20);
+
+/// Whether the server can be copied: by a program of its own version, which some packages leave out.
+pub(super) fn is_possible(cluster: &Cluster) -> bool {
+    let Ok(program) = cluster.bin("pg_basebackup") else { return false };
+    let version = Command::new(program).arg("--version").output();
+    let expected = format!(" {}.", cluster.version().major);
+    version.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains(&expected))
+}
 
 pub(super) async fn play(actors: &mut Actors) -> Result<Harm, Failure> {
     let mut harm = Harm::default();
