@@ -31,6 +31,8 @@ pub(super) struct Actors {
 pub(super) struct Harm {
     /// How often.
     pub(super) kills: u64,
+    /// Whether an end must have been refused for the scene to prove something.
+    pub(super) expects_refusal: bool,
     /// What must have happened for the scene to prove something, and has not, in words.
     pub(super) unmet: Vec<String>,
 }

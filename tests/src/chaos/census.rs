@@ -16,6 +16,8 @@ pub(super) struct Census {
     pub(super) jobs: usize,
     /// Attempts that were ended by a rescuer while their claim was in the ring.
     pub(super) rescued: usize,
+    /// Rescued attempts whose handler came to an end all the same, which the store must have refused.
+    pub(super) refused: usize,
     /// Acknowledged jobs that neither came to an end nor are stored.
     pub(super) lost: usize,
     /// Attempts that ended twice, and jobs that did.
@@ -97,10 +99,14 @@ impl Census {
         folder: &Path,
         ends: &BTreeMap<i64, (String, i64)>,
     ) -> Result<(), Failure> {
-        let (mut done, mut fatal, mut started) = (BTreeSet::new(), BTreeSet::new(), BTreeMap::new());
+        let (mut done, mut fatal) = (BTreeSet::new(), BTreeSet::new());
+        let (mut started, mut ended) = (BTreeMap::new(), BTreeSet::new());
         let mut jobs_of_number: BTreeMap<u64, BTreeSet<i64>> = BTreeMap::new();
         for entry in journal::read_all(folder)? {
             jobs_of_number.entry(entry.number).or_default().insert(entry.job);
+            if entry.what != What::Start {
+                ended.insert(entry.receipt);
+            }
             match entry.what {
                 What::Start => *started.entry(entry.receipt).or_insert(0) += 1,
                 What::Done => drop(done.insert(entry.job)),
@@ -118,6 +124,8 @@ impl Census {
         self.problem_if(twice > 0, &format!("{twice} attempts were started twice"));
         let copied = jobs_of_number.values().filter(|jobs| jobs.len() > 1).count();
         self.problem_if(copied > 0, &format!("{copied} jobs exist twice"));
+        let rescued = rows(pool, "SELECT receipt, '', 1::bigint FROM audit.timeline WHERE outcome = 7").await?;
+        self.refused = ended.iter().filter(|receipt| rescued.contains_key(*receipt)).count();
         let claimed = rows(pool, "SELECT receipt, '', count(*) FROM audit.timeline GROUP BY receipt").await?;
         let unknown = started.keys().filter(|receipt| !claimed.contains_key(*receipt)).count();
         self.problem_if(unknown > 0, &format!("{unknown} attempts ran that the database does not know"));

@@ -120,6 +120,8 @@ async fn count(mut actors: Actors, folder: &Path, harm: &Harm) -> Result<Census,
     let Ended { problems, .. } = actors.crew.end().await;
     actors.servers.dismiss_pooler();
     let mut census = census::take(store.pool(), &known, folder).await?;
+    let is_unproven = harm.expects_refusal && census.refused == 0;
+    census.problem_if(is_unproven, "the scene proves nothing: no end of a rescued attempt was refused");
     census.problem_if(left > 0, &format!("{left} jobs did not end"));
     census.problems.extend(problems);
     census.problems.extend(harm.unmet.iter().cloned());

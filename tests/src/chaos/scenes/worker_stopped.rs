@@ -15,7 +15,7 @@ const HELD: &str = "SELECT count(*) FROM awa.open_claims WHERE instance_id = $1 
 const RESCUED: &str = "SELECT count(*) FROM audit.closures WHERE outcome = 7 AND $1 = $1";
 
 pub(super) async fn play(actors: &mut Actors) -> Result<Harm, Failure> {
-    let mut harm = Harm::default();
+    let mut harm = Harm { expects_refusal: true, ..Harm::default() };
     let control = actors.control().await?;
     let mut rescues = 0;
     while actors.goes_on() || rescues == 0 {
