@@ -16,6 +16,7 @@ mod place;
 mod plot;
 mod process;
 mod report;
+mod result;
 mod rig;
 mod scenario;
 mod site;

@@ -11,7 +11,7 @@ use super::cost::Meter;
 use super::ends::Probe;
 use super::job::{EPOCH, Noop};
 use super::latency::{Latency, between};
-use super::report::{Counted, Measured};
+use super::result::{Counted, Measured};
 use super::rig::Rig;
 use crate::failure::Failure;
 

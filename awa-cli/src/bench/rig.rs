@@ -16,7 +16,7 @@ use super::hold::Beside;
 use super::job::Noop;
 use super::load::{Load, Pace, Producers, Production};
 use super::place::Place;
-use super::report::{Counted, Measured, Name};
+use super::result::{Counted, Measured, Name};
 use super::site::Site;
 use crate::failure::Failure;
 use crate::output::complain;

@@ -7,7 +7,7 @@ use super::backlog;
 use super::crew::Tally;
 use super::hold::Beside;
 use super::load::{Load, Pace};
-use super::report::{Measured, Name};
+use super::result::{Measured, Name};
 use super::rig::{Rig, only_queue};
 use crate::failure::Failure;
 
