@@ -247,7 +247,8 @@ async fn a_function_that_is_older_than_a_slot_asks_to_be_called_again() {
     }
     for call in [
         "SELECT awa.enter_ready_slot()",
-        "SELECT awa.enter_claim_slot()",
+        "SELECT awa.enter_claim_slot(false)",
+        "SELECT awa.enter_claim_slot(true)",
         "SELECT awa.queue_slot_bytes(4::smallint)",
         "SELECT awa.truncate_claim_slot(3::smallint)",
         "SELECT awa.try_lock_queue_slot(4::smallint, true)",
