@@ -38,19 +38,22 @@ pub(super) enum Hand {
 impl<'p> Site<'p> {
     /// A fresh store.
     pub(super) async fn open(place: &'p Place) -> Result<Self, Failure> {
-        /// One to look on, and one to hold something.
-        const OBSERVERS: u32 = 2;
         let server = match place {
             Place::Memory => return Ok(Self::Memory(MemStore::new())),
             Place::Postgres(server) => server,
         };
         let schema = SchemaName::new(format!("awa_bench_{:08x}", rand::random::<u32>()))?;
-        let observer = server.connect(&schema, OBSERVERS).await?;
+        // What the installation wrote is counted when its sessions are gone, which must be before anything is measured.
+        let installer = server.connect(&schema, 1).await?;
+        let prepared = installer.prepare_schema().await;
+        installer.close().await;
+        let observer = server.connect(&schema, 1).await?;
         let ground = Ground { server, schema, observer };
-        if let Err(error) = ground.observer.prepare_schema().await {
+        if let Err(error) = prepared {
             ground.remove().await?;
             return Err(error.into());
         }
+        ground.settle().await?;
         Ok(Self::Postgres(Box::new(ground)))
     }
 
