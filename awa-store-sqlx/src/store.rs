@@ -98,7 +98,8 @@ impl SqlxStore {
     ///
     /// As [`complete_on`]: roll the transaction back.
     pub async fn complete_in(&self, connection: &mut PgConnection, receipt: &Receipt) -> Result<(), NotCompleted> {
-        complete_on(&mut Borrowed(connection), self.core.sql(), self.core.clock(), receipt, None).await
+        complete_on(&mut Borrowed { connection, keep: self.keep }, self.core.sql(), self.core.clock(), receipt, None)
+            .await
     }
 
     /// As [`Self::complete_in`], with a result to keep.
@@ -112,7 +113,14 @@ impl SqlxStore {
         receipt: &Receipt,
         result: &JsonText,
     ) -> Result<(), NotCompleted> {
-        complete_on(&mut Borrowed(connection), self.core.sql(), self.core.clock(), receipt, Some(result)).await
+        complete_on(
+            &mut Borrowed { connection, keep: self.keep },
+            self.core.sql(),
+            self.core.clock(),
+            receipt,
+            Some(result),
+        )
+        .await
     }
 
     /// The pool.

@@ -59,7 +59,7 @@ pub(super) async fn left_behind(pool: &PgPool) -> Result<Vec<String>, Failure> {
 /// Turns every ring and prunes it to nothing; what is in the way, in words. Everything has ended.
 pub(super) async fn empty_the_rings(store: &SqlxStore) -> Result<Vec<String>, Failure> {
     let rotation = RotationPolicy { min_age: Duration::ZERO, max_bytes: 0 };
-    let nothing = RetentionPolicy { completed: Duration::ZERO, max_bytes: 0 };
+    let nothing = RetentionPolicy::NONE;
     let mut problems = Vec::new();
     // A ring without a free slot turns only after a first pass.
     for _ in 0..2 {

@@ -107,7 +107,7 @@ fn build(store: SqlxStore, journal: Arc<Journal>) -> Result<Worker, Failure> {
     maintenance.claim_rotation = rotation;
     maintenance.lease_rotation = rotation;
     // No history, so that the rings turn as fast as they can; the audit keeps what the census needs.
-    maintenance.retention = RetentionPolicy { completed: Duration::ZERO, max_bytes: 0 };
+    maintenance.retention = RetentionPolicy::NONE;
     let config = |shape| {
         let poll = Duration::from_millis(200);
         QueueConfig::default().concurrency(CONCURRENCY).prefetch(8).poll_interval(poll).claim_shape(shape)
