@@ -9,6 +9,7 @@
 mod attempts;
 mod clock;
 mod close;
+mod complete_in;
 mod consume;
 mod count;
 mod delegate;
@@ -38,6 +39,7 @@ use awa_core::error::StoreError;
 use tokio::sync::OnceCell;
 
 pub use clock::Clock;
+pub use complete_in::complete_on;
 pub use doctor::DoctorOptions;
 pub use enqueue::enqueue_on;
 pub use install::{PreRing, Prepared};
