@@ -106,7 +106,7 @@ pub(super) struct WorkerArgs {
     pub(super) workers: u8,
 
     /// Handlers at a time, per worker; in queues 16 per queue, in ramp by steps.
-    #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "N", default_value_t = 1_024, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(super) concurrency: u32,
 
     /// Jobs that are claimed beyond those that run, per worker [default: the runtime's].

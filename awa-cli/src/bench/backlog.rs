@@ -56,6 +56,9 @@ pub(super) async fn measure(rig: &Rig<'_>, size: u64) -> Result<Measured, Failur
         let answer = store.claim(&ClaimRequest { nonce, ..request.clone() }).await?;
         let now = probe.now();
         claims.record(between(called, now), between(EPOCH, now));
+        if answer.jobs.is_empty() {
+            return Err(Failure::new(format!("a claim found nothing while {} jobs wait", size - claimed)));
+        }
         let end = |job: &awa_core::ClaimedJob| Closure { receipt: job.receipt, end: AttemptEnd::Complete };
         let closures: Vec<_> = answer.jobs.iter().map(end).collect();
         let answers = store.close(&closures).await?;

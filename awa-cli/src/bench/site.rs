@@ -3,11 +3,13 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use awa_core::Store;
+use awa_core::{QueueName, Store};
 use awa_pg::SchemaName;
+use awa_runtime::Job;
 use awa_store_mem::MemStore;
 use tokio::time::sleep;
 
+use super::job::Noop;
 use super::place::{Place, Server};
 use crate::driver::Database;
 use crate::failure::Failure;
@@ -39,19 +41,23 @@ impl<'p> Site<'p> {
     /// A fresh store.
     pub(super) async fn open(place: &'p Place) -> Result<Self, Failure> {
         let server = match place {
-            Place::Memory => return Ok(Self::Memory(MemStore::new())),
+            Place::Memory => {
+                let store = MemStore::new();
+                open_queue(&store).await?;
+                return Ok(Self::Memory(store));
+            }
             Place::Postgres(server) => server,
         };
         let schema = SchemaName::new(format!("awa_bench_{:08x}", rand::random::<u32>()))?;
         // What the installation wrote is counted when its sessions are gone, which must be before anything is measured.
         let installer = server.connect(&schema, 1).await?;
-        let prepared = installer.prepare_schema().await;
+        let prepared = prepare(&installer).await;
         installer.close().await;
         let observer = server.connect(&schema, 1).await?;
         let ground = Ground { server, schema, observer };
         if let Err(error) = prepared {
             ground.remove().await?;
-            return Err(error.into());
+            return Err(error);
         }
         ground.settle().await?;
         Ok(Self::Postgres(Box::new(ground)))
@@ -88,6 +94,16 @@ impl<'p> Site<'p> {
             Self::Postgres(ground) => ground.remove().await,
         }
     }
+}
+
+async fn prepare(database: &Database) -> Result<(), Failure> {
+    database.prepare_schema().await?;
+    open_queue(&**database).await
+}
+
+/// Opens the queue, as any worker on it does when it starts: producers of a queue that nobody serves leave a hint with each job.
+async fn open_queue(store: &dyn Store) -> Result<(), Failure> {
+    Ok(store.open_queue(&QueueName::new(Noop::QUEUE)?).await?)
 }
 
 impl Ground<'_> {
