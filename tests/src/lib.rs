@@ -2,7 +2,9 @@
 //! stepped by hand, and numbers that can be replayed.
 
 pub mod diesel_store;
+pub mod differential;
 pub mod life;
+pub mod memory;
 pub mod postgres;
 pub mod seed;
 pub mod stage;
