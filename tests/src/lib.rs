@@ -3,6 +3,7 @@
 
 pub mod diesel_store;
 pub mod differential;
+pub mod dump;
 pub mod life;
 pub mod memory;
 pub mod postgres;
