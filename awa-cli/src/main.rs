@@ -8,6 +8,8 @@ mod demo;
 mod driver;
 mod exec;
 mod failure;
+#[cfg(test)]
+mod fuzz;
 mod job_lines;
 mod length;
 mod log;

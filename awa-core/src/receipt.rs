@@ -261,14 +261,21 @@ fn parse(text: &str) -> Result<ReceiptSet, &'static str> {
 
 fn parse_run(range: &str) -> Result<Run, &'static str> {
     let (first, behind) = range.split_once(',').ok_or("a range does not have two ends")?;
-    let first: i64 = first.parse().map_err(|_| "a range does not begin with a number")?;
-    let behind: i128 = behind.parse().map_err(|_| "a range does not end with a number")?;
-    let last = i64::try_from(behind - 1).map_err(|_| "a range ends outside 64 bits")?;
+    let first = i64::try_from(parse_end(first).ok_or("a range does not begin with a number")?)
+        .map_err(|_| "a range begins outside 64 bits")?;
+    let behind = parse_end(behind).ok_or("a range does not end with a number")?;
+    let last = behind.checked_sub(1).and_then(|last| i64::try_from(last).ok()).ok_or("a range ends outside 64 bits")?;
     match (ReceiptId::from_raw(first), ReceiptId::from_raw(last)) {
         _ if last < first => Err("a range is empty"),
         (Some(begin), Some(end)) if begin.batch() == end.batch() => Ok(Run { first, last }),
         _ => Err("a range holds a number that no batch issued"),
     }
+}
+
+/// A number without a sign or zeros that PostgreSQL does not print, wide enough for the successor of the largest receipt.
+fn parse_end(text: &str) -> Option<i128> {
+    let is_as_printed = text == "0" || !text.starts_with(['+', '0']);
+    text.parse().ok().filter(|_| is_as_printed)
 }
 
 #[cfg(test)]
@@ -298,6 +305,10 @@ mod tests {
             ("{[,2)}", "begin"),
             ("{[1,)}", "end with"),
             ("{[1,99999999999999999999)}", "outside 64 bits"),
+            ("{[99999999999999999999,1)}", "outside 64 bits"),
+            ("{[1,-170141183460469231731687303715884105728)}", "outside 64 bits"),
+            ("{[+1,2)}", "begin"),
+            ("{[1,02)}", "end with"),
             ("{[2,2)}", "empty"),
             ("{[3,2)}", "empty"),
             ("{[0,2)}", "no batch"),

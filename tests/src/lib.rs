@@ -3,7 +3,10 @@
 
 pub mod chaos;
 pub mod diesel_store;
+pub mod differential;
+pub mod dump;
 pub mod life;
+pub mod memory;
 pub mod postgres;
 pub mod seed;
 pub mod stage;

@@ -93,8 +93,7 @@ impl Subject for FreshStore {
     }
 
     async fn begin(&self) -> Box<dyn SubjectTransaction> {
-        let transaction = self.store.pool().begin().await.expect("a transaction can be opened");
-        Box::new(OpenTransaction { store: self.store.clone(), transaction })
+        Box::new(OpenTransaction::begin(&self.store).await)
     }
 
     async fn advance(&self, by: Duration) {
@@ -107,9 +106,17 @@ impl Subject for FreshStore {
 }
 
 /// A transaction of an application, through sqlx.
-struct OpenTransaction {
+pub(crate) struct OpenTransaction {
     store: SqlxStore,
     transaction: Transaction<'static, Postgres>,
+}
+
+impl OpenTransaction {
+    /// Begins one on a connection of the store's pool.
+    pub(crate) async fn begin(store: &SqlxStore) -> Self {
+        let transaction = store.pool().begin().await.expect("a transaction can be opened");
+        Self { store: store.clone(), transaction }
+    }
 }
 
 #[async_trait]

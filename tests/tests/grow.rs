@@ -14,6 +14,7 @@ use awa_core::{AttemptEnd, ClosureAnswer, JobState, StoreErrorKind};
 use awa_pg::cluster::{Cluster, ClusterOptions, Durability};
 use awa_pg::{SchemaName, Sql};
 use awa_store_sqlx::{RingSizes, SqlxStore};
+use awa_tests::dump;
 use awa_tests::postgres::SMALL_RINGS;
 use awa_tests::stage::{Stage, complete_sql, pid, run, sqlstate, texts, try_run};
 use sqlx::Row;
@@ -37,6 +38,9 @@ fn dumped(cluster: &Cluster, database: &str) -> BTreeSet<String> {
 async fn a_grown_schema_is_the_same_as_one_that_was_installed_with_that_size() {
     let start = || Cluster::start(ClusterOptions { durability: Durability::Relaxed, settings: Vec::new() });
     let cluster = Arc::new(tokio::task::spawn_blocking(start).await.unwrap().unwrap());
+    if !dump::reads(&cluster) {
+        return;
+    }
     let large = RingSizes { queue: 6, claim: 5, lease: 4 };
     for (database, rings) in [("grown", SMALL_RINGS), ("large", large)] {
         cluster.create_database(database, None).unwrap();

@@ -39,7 +39,7 @@ pub(crate) fn is_set(name: &str) -> bool {
 #[derive(Debug)]
 pub(crate) struct Cargo {
     arguments: Vec<OsString>,
-    variables: Vec<(&'static str, &'static str)>,
+    variables: Vec<(&'static str, OsString)>,
 }
 
 impl Cargo {
@@ -55,8 +55,14 @@ impl Cargo {
     }
 
     /// The same with an environment variable.
-    pub(crate) fn variable(mut self, name: &'static str, value: &'static str) -> Self {
-        self.variables.push((name, value));
+    pub(crate) fn variable(mut self, name: &'static str, value: impl Into<OsString>) -> Self {
+        self.variables.push((name, value.into()));
+        self
+    }
+
+    /// The same with further environment variables.
+    pub(crate) fn variables(mut self, more: &[(&'static str, OsString)]) -> Self {
+        self.variables.extend_from_slice(more);
         self
     }
 
@@ -99,7 +105,7 @@ impl Cargo {
 
     fn command(&self) -> Command {
         let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        command.args(&self.arguments).envs(self.variables.iter().copied());
+        command.args(&self.arguments).envs(self.variables.iter().map(|(name, value)| (name, value)));
         command
     }
 }

@@ -34,21 +34,23 @@ fn hide_urls(text: &str) -> String {
 fn hide_settings(text: &str) -> String {
     const SETTING: &str = "password=";
     let mut clean = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(start) = rest.to_ascii_lowercase().find(SETTING) {
-        let (head, tail) = rest.split_at(start + SETTING.len());
-        clean.push_str(head);
+    // Every byte keeps its place.
+    let lower = text.to_ascii_lowercase();
+    let mut done = 0;
+    while let Some(start) = lower[done..].find(SETTING) {
+        let after = done + start + SETTING.len();
+        clean.push_str(&text[done..after]);
         clean.push_str("***");
-        let is_quoted = tail.starts_with('\'');
-        let value = &tail[usize::from(is_quoted)..];
+        let is_quoted = text[after..].starts_with('\'');
+        let value = &text[after + usize::from(is_quoted)..];
         let ends_value = |c: char| {
             let ends_bare = c.is_whitespace() || matches!(c, '&' | '"' | '\'' | ')');
             if is_quoted { c == '\'' } else { ends_bare }
         };
         let end = value.find(ends_value).map_or(value.len(), |end| end + usize::from(is_quoted));
-        rest = &value[end..];
+        done = after + usize::from(is_quoted) + end;
     }
-    clean.push_str(rest);
+    clean.push_str(&text[done..]);
     clean
 }
 

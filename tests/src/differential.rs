@@ -1,0 +1,22 @@
+//! One history of calls, told to any store, and what can be seen of it: stores that are told the same must show the same.
+//!
+//! A history names jobs, attempts and transactions by their position, so that it means the same to each store, and so that a
+//! shorter history is still one.
+
+mod draw;
+mod jobs;
+mod mutant;
+mod observed;
+mod operate;
+mod player;
+mod server;
+mod step;
+mod told;
+
+pub use draw::history;
+pub use mutant::{MutantStore, Mutation};
+pub use observed::{Job, Observed, SeenClaim, SeenJob, Sight};
+pub use player::Player;
+pub use server::{DieselSubject, FreshStores, HistoryServer, START, SqlxSubject};
+pub use step::{End, NewStep, Pick, Step};
+pub use told::{Difference, Told, tell};
