@@ -9,6 +9,9 @@ use crate::job_lines::{Defaults, JobLines};
 use crate::length::{parse_length, parse_moment, parse_positive_length};
 use crate::output::{one_line, printable};
 
+/// The first microsecond of the year 0.
+const YEAR_0: i64 = -62_167_219_200_000_000;
+
 /// A text of these words and of single characters.
 fn spelled(words: &[&str], bytes: &[u8]) -> Vec<u8> {
     let mut text = Vec::new();
@@ -107,7 +110,10 @@ fn lengths_and_moments_are_read_or_refused() {
         let text = String::from_utf8_lossy(&text);
         drop((parse_length(&text), parse_positive_length(&text)));
         for text in [text.to_string(), format!("2026-01-31T09:00:00{text}"), format!("{text}-01-31T09:00:00Z")] {
-            if let Ok(moment) = parse_moment(&text) {
+            // RFC 3339 knows no year before 0.
+            if let Ok(moment) = parse_moment(&text)
+                && moment.as_micros() >= YEAR_0
+            {
                 assert_eq!(parse_moment(&moment.to_string()), Ok(moment), "{text}");
             }
         }

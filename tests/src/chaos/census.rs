@@ -31,6 +31,7 @@ pub(super) struct Census {
 /// Fixes the books for the queries that follow.
 const TIMELINE: &str = "
     SET jit = off;
+    DROP TABLE IF EXISTS audit.timeline;
     CREATE TABLE audit.timeline AS
         SELECT a.receipt, a.job, a.claimed_at, a.outcome, a.ended_at, a.times_ended FROM audit.attempts AS a;
     CREATE INDEX ON audit.timeline (job, claimed_at);
@@ -142,4 +143,59 @@ async fn rows(pool: &PgPool, sql: &'static str) -> Result<BTreeMap<i64, (String,
 /// The one number that a query gives.
 pub(super) async fn number(pool: &PgPool, sql: &'static str) -> Result<usize, Failure> {
     Ok(usize::try_from(sqlx::query(sql).fetch_one(pool).await?.get::<i64, _>(0))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use awa_core::store::{BatchLimit, ClaimRequest, ClaimShape, Consumer, Producer};
+    use awa_core::{AttemptEnd, Closure, InstanceId, JobKind, JsonText, NewJob, Nonce, QueueName};
+
+    use super::*;
+    use crate::postgres::FreshStore;
+
+    /// Two jobs, of which one was completed by nobody who wrote it down.
+    async fn two_jobs(fresh: &FreshStore) -> [i64; 2] {
+        sqlx::raw_sql(include_str!("audit.sql")).execute(fresh.store.pool()).await.unwrap();
+        let queue = QueueName::new("census").unwrap();
+        let args = JsonText::new("args", "{}").unwrap();
+        let job = NewJob::new(queue.clone(), JobKind::new("census").unwrap(), args);
+        fresh.store.enqueue(&[job.clone(), job]).await.unwrap();
+        let request = ClaimRequest {
+            queue,
+            instance: InstanceId(1),
+            nonce: Nonce(1),
+            max_jobs: BatchLimit::new(1).unwrap(),
+            max_bytes: 1 << 20,
+            deadline: None,
+            aging: None,
+            shape: ClaimShape::Compact,
+        };
+        let receipt = fresh.store.claim(&request).await.unwrap().jobs[0].receipt;
+        fresh.store.close(&[Closure { receipt, end: AttemptEnd::Complete }]).await.unwrap();
+        [receipt.job.0, receipt.job.0 + 1]
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn what_is_lost_doubled_stuck_or_made_up_is_noticed() {
+        let fresh = FreshStore::with_server_clock().await;
+        let [done, waiting] = two_jobs(&fresh).await;
+        let folder = std::env::temp_dir().join(format!("awa-census-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let never_stored = waiting + 1_000;
+        let known = Known { acknowledged: BTreeSet::from([done, waiting, never_stored]), ..Known::default() };
+        let census = take(fresh.store.pool(), &known, &folder).await.unwrap();
+        assert_eq!((census.jobs, census.lost, census.doubled, census.stuck), (3, 1, 0, 1));
+        assert_eq!(census.problems, ["1 jobs ended as no handler ended them"]);
+
+        let twice = "INSERT INTO audit.ends (job, state) SELECT e.job, e.state FROM audit.ends AS e;
+                     INSERT INTO audit.closures (receipt, outcome) SELECT c.receipt, c.outcome FROM audit.closures AS c;
+                     INSERT INTO audit.claims (receipt, job) SELECT c.receipt + 1, c.job FROM audit.claims AS c";
+        sqlx::raw_sql(twice).execute(fresh.store.pool()).await.unwrap();
+        let known = Known { not_committed: BTreeSet::from([done, waiting]), ..Known::default() };
+        let census = take(fresh.store.pool(), &known, &folder).await.unwrap();
+        assert_eq!((census.doubled, census.stuck), (2, 1));
+        assert!(census.problems[0].starts_with("jobs that were never committed exist"), "{:?}", census.problems);
+        assert!(!census.is_clean());
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 }

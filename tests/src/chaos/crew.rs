@@ -52,8 +52,6 @@ pub(super) struct Crew {
     workplace: Workplace,
     members: Vec<Member>,
     started: usize,
-    /// Workers that were killed on purpose.
-    pub(super) killed: u64,
 }
 
 #[derive(Debug)]
@@ -75,7 +73,7 @@ pub(super) struct Ended {
 
 impl Crew {
     pub(super) fn new(workplace: Workplace) -> Self {
-        Self { workplace, members: Vec::new(), started: 0, killed: 0 }
+        Self { workplace, members: Vec::new(), started: 0 }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -124,7 +122,6 @@ impl Crew {
         let mut member = self.members.swap_remove(index);
         // Returns when the process has ended.
         member.child.kill().await?;
-        self.killed += 1;
         Ok(())
     }
 

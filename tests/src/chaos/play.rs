@@ -40,11 +40,12 @@ const TURNS: &str = "
 pub async fn run(arguments: &Arguments, show: impl Fn(&Line)) -> Result<Vec<Line>, Failure> {
     let started = Instant::now();
     let cluster = servers::start_cluster().await?;
-    let mut seed = arguments.seed.unwrap_or(SystemTime::now().duration_since(UNIX_EPOCH)?.as_micros() as u64);
+    let first = arguments.seed.unwrap_or(SystemTime::now().duration_since(UNIX_EPOCH)?.as_micros() as u64);
     let share = arguments.length / u32::try_from(arguments.scenes.len())?;
     let fire = share.saturating_sub(AROUND).clamp(SHORTEST, LONGEST);
     let mut lines = Vec::new();
-    for round in 0.. {
+    for round in 0_u64.. {
+        let seed = first.wrapping_add(round);
         for scene in &arguments.scenes {
             // A first round is always played to its end.
             if round > 0 && started.elapsed() + fire + AROUND > arguments.length {
@@ -54,7 +55,6 @@ pub async fn run(arguments: &Arguments, show: impl Fn(&Line)) -> Result<Vec<Line
             show(&line);
             lines.push(line);
         }
-        seed += 1;
     }
     Ok(lines)
 }

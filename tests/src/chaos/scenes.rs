@@ -105,15 +105,13 @@ impl Scene {
 
     /// Starts the workers.
     pub(super) async fn start_crew(self, crew: &mut super::crew::Crew) -> Result<(), Failure> {
-        match self {
-            Self::ClockOff => clock_off::start(crew).await,
-            _ => {
-                for _ in 0..3 {
-                    crew.start().await?;
-                }
-                Ok(())
-            }
+        if self == Self::ClockOff {
+            return clock_off::start(crew).await;
         }
+        for _ in 0..3 {
+            crew.start().await?;
+        }
+        Ok(())
     }
 
     /// Does the harm of the scene until its time is over, and heals what it must.

@@ -12,7 +12,7 @@ use super::Failure;
 use super::census::number;
 
 /// How long what is left may take to end: rescues, retries and their delays included, on a slow machine.
-const DRAIN_LIMIT: Duration = Duration::from_secs(60);
+const DRAIN_LIMIT: Duration = Duration::from_mins(1);
 /// How long the server may take to notice that a client is gone.
 const LEAVE_LIMIT: Duration = Duration::from_secs(15);
 /// The pause between two looks.

@@ -9,7 +9,7 @@ use super::step::{End, INSTANCES, NewStep, Pick, QUEUES, Step, TRANSACTIONS};
 
 /// Random histories of `steps` steps, of which a few are left out, so that a history is made shorter step by step.
 pub fn history(steps: usize) -> impl Strategy<Value = Vec<Step>> {
-    let kept = |steps: Vec<Option<Step>>| steps.into_iter().flatten().collect();
+    let kept = |steps: Vec<Option<Step>>| steps.into_iter().flatten().collect::<Vec<_>>();
     prop::collection::vec(prop::option::weighted(0.98, step()), steps).prop_map(kept)
 }
 

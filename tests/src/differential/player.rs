@@ -220,9 +220,9 @@ impl<'s> Player<'s> {
         }
         if let Some(ring) = prune {
             let retention = if patient {
-                RetentionPolicy { completed: Duration::from_hours(1), max_bytes: u64::MAX }
+                RetentionPolicy::uniform(Duration::from_hours(1), u64::MAX)
             } else {
-                RetentionPolicy { completed: Duration::ZERO, max_bytes: 0 }
+                RetentionPolicy::NONE
             };
             self.store.prune(ring, &retention).await.expect("prune");
         }

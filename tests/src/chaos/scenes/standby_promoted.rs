@@ -25,7 +25,7 @@ pub(super) async fn play(actors: &mut Actors) -> Result<Harm, Failure> {
     let mut harm = Harm::default();
     sleep(actors.rest() / 2).await;
     let before = actors.producers.acknowledged();
-    actors.with_cluster(|cluster| cluster.kill9()).await?;
+    actors.with_cluster(Cluster::kill9).await?;
     harm.kills = 1;
     // A failover is decided upon only after a while.
     sleep(Duration::from_millis(300 + actors.seed.below(700))).await;
