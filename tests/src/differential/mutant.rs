@@ -190,7 +190,9 @@ impl Attempts for Mutant {
     async fn note(&self, notes: &[AttemptNote]) -> Result<Vec<NoteAnswer>, StoreError> {
         let mut notes = notes.to_vec();
         if self.has(Mutation::ProgressForgotten) {
-            notes.iter_mut().for_each(|note| note.progress = None);
+            for note in &mut notes {
+                note.progress = None;
+            }
         }
         self.inside.note(&notes).await
     }

@@ -65,7 +65,9 @@ pub async fn tell(subjects: &[&dyn Subject], steps: &[Step]) -> Result<Told, Dif
 async fn compare(players: &mut [Player<'_>], step: &Step, is_looked_at: bool, told: &mut Told) -> Result<(), String> {
     let (first, others) = players.split_first_mut().expect("there is a store to begin with");
     let expected = first.play(step).await;
-    told.0.last_mut().expect("the step was noted").push_str(&format!(" -> {expected:?}"));
+    let line = told.0.last_mut().expect("the step was noted");
+    let answered = format!(" -> {expected:?}");
+    line.push_str(&answered);
     for other in &mut *others {
         let answered = other.play(step).await;
         if answered != expected {
