@@ -120,7 +120,7 @@ impl<'p> Rig<'p> {
         let probe = Arc::new(Probe::new());
         self.ends.tell(Some(Arc::clone(&probe)));
         let crew = Recruits::enlist(&self.site, workers, queues, Some(&probe)).await?.start();
-        self.warm_up(queues).await;
+        warm_up(queues).await;
         let load = load(&crew);
         let mut progress = Progress::new(load.jobs);
         let producers = Producers::enlist(&self.site, load, &probe).await?;
@@ -144,7 +144,7 @@ impl<'p> Rig<'p> {
     /// Measures workers that have nothing to do.
     pub(super) async fn idle(&self, workers: &WorkerArgs, queues: &[String]) -> Result<Measured, Failure> {
         let crew = Recruits::enlist(&self.site, workers, queues, None).await?.start();
-        self.warm_up(queues).await;
+        warm_up(queues).await;
         let meter = Meter::start(&self.site).await?;
         sleep(self.args.load.duration()).await;
         let stopped = meter.stop(&self.site).await?;
@@ -152,13 +152,7 @@ impl<'p> Rig<'p> {
         self.conclude(Counted { enqueued: 0, ended: 0 }, stopped).await
     }
 
-    /// Lets workers on many queues get ready: what they do once is not what is measured.
-    async fn warm_up(&self, queues: &[String]) {
-        /// Opening a queue takes the server some milliseconds.
-        const PER_QUEUE: Duration = Duration::from_millis(2);
-        sleep(PER_QUEUE * u32::try_from(queues.len()).unwrap_or(u32::MAX)).await;
-    }
-
+    /// The result, when all sessions have ended.
     pub(super) async fn conclude(&self, counted: Counted, stopped: Stopped) -> Result<Measured, Failure> {
         Ok(Measured::new(self.name.clone(), counted, &stopped.settle(&self.site).await?))
     }
@@ -174,6 +168,13 @@ impl<'p> Rig<'p> {
         let counts = self.site.look().counts(Accuracy::Estimate).await?;
         Ok(counts.queues.iter().map(|queue| queue.ever_in(&[JobState::Completed])).sum())
     }
+}
+
+/// Lets workers on many queues get ready: what they do once is not what is measured.
+async fn warm_up(queues: &[String]) {
+    /// Opening a queue takes the server some milliseconds.
+    const PER_QUEUE: Duration = Duration::from_millis(2);
+    sleep(PER_QUEUE * u32::try_from(queues.len()).unwrap_or(u32::MAX)).await;
 }
 
 /// Waits until all is enqueued, and shows how far it is.
