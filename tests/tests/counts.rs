@@ -67,7 +67,7 @@ async fn life(counter: &mut Counter, size: usize, listing: &mut Option<String>) 
 async fn turn(counter: &mut Counter, listing: &mut Option<String>) {
     let store = counter.store.clone();
     let at_once = RotationPolicy { min_age: Duration::ZERO, max_bytes: 0 };
-    let nothing = RetentionPolicy { completed: Duration::ZERO, max_bytes: 0 };
+    let nothing = RetentionPolicy::NONE;
     for ring in [RingKind::Queue, RingKind::Claim] {
         counter.count(listing, &format!("rotate the {ring} ring"), Locks::Own, || store.rotate(ring, &at_once)).await;
     }

@@ -65,7 +65,7 @@ impl Meter {
         let server = match site {
             Site::Memory(_) => None,
             Site::Postgres(ground) => {
-                ground.server.checkpoint().await?;
+                ground.server.checkpoint()?;
                 Some(ServerMark::read(ground).await?)
             }
         };

@@ -102,7 +102,7 @@ impl Server {
     }
 
     /// Writes what is dirty to disk, so that every measurement begins alike. Only on a server of our own.
-    pub(super) async fn checkpoint(&self) -> Result<(), Failure> {
+    pub(super) fn checkpoint(&self) -> Result<(), Failure> {
         let Some(cluster) = &self.cluster else { return Ok(()) };
         // It takes at most seconds, and nothing else goes on in this process meanwhile.
         tokio::task::block_in_place(|| cluster.psql(DATABASE, "CHECKPOINT"))?;
