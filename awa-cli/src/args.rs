@@ -2,6 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
+use crate::bench::BenchArgs;
 use crate::commands::doctor::DoctorArgs;
 use crate::commands::enqueue::EnqueueArgs;
 use crate::commands::jobs::JobsCommand;
@@ -53,6 +54,9 @@ impl Cli {
 pub(crate) enum Command {
     /// Run thousands of real jobs, kill a worker on the way, and check every result.
     Demo(DemoArgs),
+
+    /// Measure speed, latency and cost, in a throw-away PostgreSQL with full durability or a database of yours.
+    Bench(BenchArgs),
 
     /// Set up the schema in the database, or bring it to this version. Safe to repeat.
     #[command(after_help = "Examples:\n  awa migrate\n  awa migrate --schema jobs --json")]

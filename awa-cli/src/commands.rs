@@ -13,6 +13,7 @@ pub(crate) mod work;
 use tokio::runtime::Builder;
 
 use crate::args::{Cli, Command};
+use crate::bench;
 use crate::demo;
 use crate::failure::Failure;
 
@@ -25,6 +26,7 @@ pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
     let outcome = runtime.block_on(async {
         match cli.command {
             Command::Demo(args) => demo::run(&connection, &args, format).await,
+            Command::Bench(args) => bench::run(&connection, &args, format).await,
             Command::Migrate => migrate::run(&connection, format).await,
             Command::Doctor(args) => doctor::run(&connection, &args, format).await,
             Command::Downgrade => downgrade::run(&connection).await,

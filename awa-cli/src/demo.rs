@@ -14,7 +14,6 @@ mod place;
 mod plan;
 pub(crate) mod process;
 mod producer;
-mod progress;
 mod report;
 mod verify;
 mod worker;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use awa_core::doctor::Report;
 use awa_core::{Enqueued, NewJob, Store, StoreError};
 use awa_pg::SchemaName;
-use awa_pg::store::{DoctorOptions, Prepared, Repaired};
+use awa_pg::store::{DoctorOptions, Measure, Prepared, Repaired};
 use awa_store_diesel::DieselStore;
 use awa_store_sqlx::SqlxStore;
 use clap::ValueEnum;
@@ -104,6 +104,19 @@ impl Database {
 
     pub(crate) async fn doctor(&self, options: &DoctorOptions) -> Result<Report, StoreError> {
         on_either!(self, store => store.doctor(options).await)
+    }
+
+    /// A look at what the server counts.
+    pub(crate) fn measure(&self) -> Measure<'_> {
+        on_either!(self, store => store.measure())
+    }
+
+    /// Closes the pool, and with it all connections that are not in use.
+    pub(crate) async fn close(&self) {
+        match self {
+            Self::Sqlx(store) => store.pool().close().await,
+            Self::Diesel(store) => store.pool().close(),
+        }
     }
 
     /// Begins a transaction of an application.

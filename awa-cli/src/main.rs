@@ -1,6 +1,7 @@
 //! The `awa` command: the demo, the migration, and a window on jobs and queues for people and scripts.
 
 mod args;
+mod bench;
 mod commands;
 mod connect;
 mod demo;
@@ -11,6 +12,7 @@ mod job_lines;
 mod length;
 mod log;
 mod output;
+mod progress;
 mod shape;
 mod signals;
 mod table;

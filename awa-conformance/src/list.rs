@@ -107,6 +107,12 @@ macro_rules! each_case {
                 a_receipt_from_a_reclaimed_slot_is_stale [Rings];
                 a_paused_queue_does_not_stop_the_others [Rings];
             }
+            retention {
+                a_failed_job_is_carried_forward_for_its_time [Clock, Queues, Rings];
+                a_failed_job_that_was_carried_forward_is_as_before [Queues, Rings];
+                failed_jobs_beyond_their_room_go_oldest_first [Clock, Queues, Rings];
+                each_way_to_end_has_its_own_time [Clock, Rings];
+            }
             operate {
                 all_views_agree_at_every_step [];
                 an_older_attempt_never_shadows_a_newer_state [];

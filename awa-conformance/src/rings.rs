@@ -14,10 +14,9 @@ use crate::scene::{Scene, job};
 /// Every rotation that has something to seal is due.
 pub(crate) const AT_ONCE: RotationPolicy = RotationPolicy { min_age: Duration::ZERO, max_bytes: 0 };
 /// History keeps no slot.
-pub(crate) const NO_HISTORY: RetentionPolicy = RetentionPolicy { completed: Duration::ZERO, max_bytes: 0 };
+pub(crate) const NO_HISTORY: RetentionPolicy = RetentionPolicy::NONE;
 /// History keeps its slot for a quarter of an hour, however large it is.
-pub(crate) const QUARTER_HOUR: RetentionPolicy =
-    RetentionPolicy { completed: Duration::from_mins(15), max_bytes: u64::MAX };
+pub(crate) const QUARTER_HOUR: RetentionPolicy = RetentionPolicy::uniform(Duration::from_mins(15), u64::MAX);
 /// The queue of the jobs that only make the rings turn.
 const FILLER: &str = "filler";
 

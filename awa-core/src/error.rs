@@ -106,3 +106,46 @@ impl From<BadInput> for StoreError {
         Self::new(StoreErrorKind::Refused, "validate", bad.to_string()).with_source(bad)
     }
 }
+
+/// An attempt was not completed in the caller's transaction, which must now be rolled back.
+///
+/// It is an error, so that `?` in the closure or function that holds the transaction is enough.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum NotCompleted {
+    /// The attempt has ended elsewhere: it was rescued, cancelled, or completed before. Whatever the handler did belongs to
+    /// nobody.
+    Stale,
+    /// Somebody else's open transaction is about to end the attempt, or the snapshot of this one is too old to tell: run the
+    /// whole transaction again.
+    Contended,
+    /// The store could not carry out the call.
+    Store(StoreError),
+}
+
+impl fmt::Display for NotCompleted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stale => f.write_str("complete_in refused: the attempt has ended elsewhere; roll the transaction back"),
+            Self::Contended => f.write_str(
+                "complete_in refused: another transaction is about to end the attempt; roll back and run the transaction again",
+            ),
+            Self::Store(error) => error.fmt(f),
+        }
+    }
+}
+
+impl Error for NotCompleted {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Store(error) => Some(error),
+            Self::Stale | Self::Contended => None,
+        }
+    }
+}
+
+impl From<StoreError> for NotCompleted {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}

@@ -49,7 +49,7 @@ pub mod unpin;
 
 pub use attempt::{AttemptEnd, ClaimedJob, Closure, ClosureAnswer};
 pub use callback::{CallbackAnswer, CallbackToken};
-pub use error::{BadInput, StoreError, StoreErrorKind};
+pub use error::{BadInput, NotCompleted, StoreError, StoreErrorKind};
 pub use id::{BatchId, InstanceId, JobId, LaneId, Nonce, ReceiptId, RunLease};
 pub use job::{Enqueued, NewJob, Priority, RunAt};
 pub use json::JsonText;

@@ -8,8 +8,12 @@
 use std::fmt;
 use std::time::Duration;
 
+mod retention;
+
 use crate::id::{Generation, Slot};
 use crate::ring::{Pointer, RingKind, SlotState};
+
+pub use retention::{FailedJob, RetentionPolicy, SlotHistory};
 
 /// At which moment the facts were read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -47,9 +51,6 @@ pub struct QueueFacts {
     /// Open claims of rows in this slot, counted by the slot alone: the generation in a claim is information, since a
     /// stalled claim may carry the one before.
     pub open_claims: u64,
-    /// Tombstones that came too late to keep their row from being taken and have not been passed on to where the job is
-    /// now. Truncation would forget the wish to cancel.
-    pub undelivered_cancels: u64,
     /// How long its history must still be kept; zero when retention is over. See [`RetentionPolicy::plan`].
     pub retention_left: Duration,
 }
@@ -95,7 +96,7 @@ pub struct LeaseFacts {
     pub leases: u64,
 }
 
-/// What must be known of a slot, by its ring.
+/// What must be known of a slot, by its ring: of each there is one kind, as of [`RingKind`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PruneFacts {
     /// A slot of the queue ring.
@@ -131,7 +132,7 @@ impl PruneFacts {
     }
 }
 
-/// What happens to a slot.
+/// What happens to a slot. Open to matching without a wildcard, because a store that passes one of these over is wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PruneDecision {
     /// Before the lock: take it and ask again. Under the lock: reset the slot's rescue cursors, truncate the children
@@ -163,8 +164,6 @@ pub enum KeepReason {
     OpenClaims(u64),
     /// Leases are stored in it.
     Leases(u64),
-    /// Requests to cancel have not been passed on.
-    UndeliveredCancels(u64),
     /// Its history must be kept so much longer.
     Retained(Duration),
     /// Somebody is using one of its children. Given by a store whose lock was refused: it does not wait, and the next
@@ -184,9 +183,6 @@ impl fmt::Display for KeepReason {
             ),
             Self::Leases(count) => {
                 write!(f, "{count} running jobs keep their state in it until they end or are moved forward")
-            }
-            Self::UndeliveredCancels(count) => {
-                write!(f, "{count} requests to cancel in it are not delivered yet; the next maintenance tick does it")
             }
             Self::Retained(left) => write!(f, "its history is kept for {} s more", left.as_secs_f64().ceil()),
             Self::InUse => f.write_str("a session is using it; the next maintenance tick tries again"),
@@ -225,69 +221,9 @@ fn is_reclaimable(phase: Phase, facts: &PruneFacts) -> Result<(), KeepReason> {
 fn spent_queue(phase: Phase, facts: &QueueFacts) -> Option<KeepReason> {
     let retained = (phase == Phase::BeforeLock && !facts.retention_left.is_zero())
         .then_some(KeepReason::Retained(facts.retention_left));
-    keep_if(facts.open_claims, KeepReason::OpenClaims)
-        .or_else(|| keep_if(facts.undelivered_cancels, KeepReason::UndeliveredCancels))
-        .or(retained)
+    keep_if(facts.open_claims, KeepReason::OpenClaims).or(retained)
 }
 
 fn keep_if(count: u64, reason: fn(u64) -> KeepReason) -> Option<KeepReason> {
     (count > 0).then(|| reason(count))
-}
-
-/// How long the history of finished jobs is kept: whichever of the two ends first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct RetentionPolicy {
-    /// From the end of the youngest job of a slot. Default: 15 minutes.
-    pub completed: Duration,
-    /// The bytes that slots which only their history keeps may hold together. Default: 1 GiB.
-    pub max_bytes: u64,
-}
-
-/// The history in one slot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct SlotHistory {
-    /// The age of its youngest entry; `None` when it has none.
-    pub youngest: Option<Duration>,
-    /// The size of all its children.
-    pub bytes: u64,
-}
-
-impl Default for RetentionPolicy {
-    fn default() -> Self {
-        Self { completed: Duration::from_mins(15), max_bytes: 1 << 30 }
-    }
-}
-
-impl RetentionPolicy {
-    /// The decision before the lock for each slot of the queue ring, oldest generation first; what
-    /// [`QueueFacts::retention_left`] says on the way in is ignored.
-    ///
-    /// Only slots that nothing but their history keeps count against the byte cap. When they exceed it together, the
-    /// oldest go until the rest fits.
-    pub fn plan(&self, slots: &[(QueueFacts, SlotHistory)]) -> Vec<(Slot, PruneDecision)> {
-        let mut slots = slots.to_vec();
-        slots.sort_by_key(|(facts, _)| (facts.slot.generation, facts.slot.slot));
-        let before_lock = |facts: &QueueFacts, retention_left| {
-            decide(Phase::BeforeLock, &PruneFacts::Queue(QueueFacts { retention_left, ..*facts }))
-        };
-        let spent = |facts: &QueueFacts| before_lock(facts, Duration::ZERO) == PruneDecision::Truncate;
-        let mut bytes: u64 = slots
-            .iter()
-            .filter(|(facts, _)| spent(facts))
-            .fold(0, |sum, (_, history)| sum.saturating_add(history.bytes));
-        let mut plan = Vec::with_capacity(slots.len());
-        for (facts, history) in &slots {
-            let left = if bytes > self.max_bytes { Duration::ZERO } else { self.time_left(history) };
-            let decision = before_lock(facts, left);
-            if decision == PruneDecision::Truncate {
-                bytes = bytes.saturating_sub(history.bytes);
-            }
-            plan.push((facts.slot.slot, decision));
-        }
-        plan
-    }
-
-    fn time_left(&self, history: &SlotHistory) -> Duration {
-        history.youngest.map_or(Duration::ZERO, |age| self.completed.saturating_sub(age))
-    }
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use awa_core::id::{Generation, Slot};
 use awa_core::prune::{
-    ClaimFacts, ClaimProof, KeepReason, LeaseFacts, Phase, PruneDecision, PruneFacts, QueueFacts, RetentionPolicy,
-    SlotFacts, SlotHistory, decide,
+    ClaimFacts, ClaimProof, FailedJob, KeepReason, LeaseFacts, Phase, PruneDecision, PruneFacts, QueueFacts,
+    RetentionPolicy, SlotFacts, SlotHistory, decide,
 };
 use awa_core::ring::SlotState::{Drained, Free, Open, Sealed};
 use awa_core::ring::{Pointer, SlotState};
@@ -22,7 +22,6 @@ fn spent(number: u8, generation: i64) -> QueueFacts {
         slot: slot(number, generation, Drained),
         has_unpassed_rows: false,
         open_claims: 0,
-        undelivered_cancels: 0,
         retention_left: Duration::ZERO,
     }
 }
@@ -36,15 +35,13 @@ fn a_queue_slot_is_emptied_only_when_every_proof_holds() {
     let flags = [false, true];
     let mut truncated = 0;
     for state in [Free, Open, Sealed, Drained] {
-        for bits in 0..64 {
+        for bits in 0..32 {
             let flag = |bit: u32| flags[bits >> bit & 1];
-            let (pointed, unpassed, open, cancels, retained, locked) =
-                (flag(0), flag(1), flag(2), flag(3), flag(4), flag(5));
+            let (pointed, unpassed, open, retained, locked) = (flag(0), flag(1), flag(2), flag(3), flag(4));
             let mut facts = spent(3, 7);
             facts.slot.state = state;
             facts.has_unpassed_rows = unpassed;
             facts.open_claims = u64::from(open);
-            facts.undelivered_cancels = u64::from(cancels);
             facts.retention_left = if retained { SECOND } else { Duration::ZERO };
             if pointed {
                 facts.slot.pointer.slot = Slot(3);
@@ -52,7 +49,7 @@ fn a_queue_slot_is_emptied_only_when_every_proof_holds() {
             let phase = if locked { after(7) } else { Phase::BeforeLock };
             let decision = decide(phase, &PruneFacts::Queue(facts));
             let reachable = state == Drained && !pointed;
-            let proven = reachable && !unpassed && !open && !cancels && (locked || !retained);
+            let proven = reachable && !unpassed && !open && (locked || !retained);
             assert_eq!(decision == PruneDecision::Truncate, proven, "{phase:?} {facts:?}");
             assert_eq!(decision == PruneDecision::Undrain, reachable && unpassed, "{phase:?} {facts:?}");
             truncated += usize::from(proven);
@@ -74,7 +71,6 @@ fn each_refusal_names_its_reason() {
         (queue(&|f| f.slot.state = Sealed), "it is sealed, and only a drained slot can be emptied"),
         (queue(&|f| f.slot.pointer.slot = Slot(3)), "writers are directed to it"),
         (queue(&|f| f.open_claims = 12), "12 claimed jobs in it have not ended"),
-        (queue(&|f| f.undelivered_cancels = 2), "2 requests to cancel in it are not delivered yet"),
         (queue(&|f| f.retention_left = Duration::from_millis(1500)), "its history is kept for 2 s more"),
         (claim(Open, 0), "it is open, and only a sealed slot can be emptied"),
         (claim(Sealed, 3), "3 claimed jobs in it have not ended"),
@@ -112,10 +108,11 @@ fn a_waiting_row_undrains_the_slot_even_while_other_things_keep_it() {
     assert_eq!(decide(Phase::BeforeLock, &PruneFacts::Queue(facts)), PruneDecision::Undrain);
 }
 
-const RETENTION: RetentionPolicy = RetentionPolicy { completed: Duration::from_secs(100), max_bytes: 1_000 };
+const RETENTION: RetentionPolicy =
+    RetentionPolicy { cancelled: Duration::from_secs(30), ..RetentionPolicy::uniform(Duration::from_secs(100), 1_000) };
 
-fn history(youngest: Option<u64>, bytes: u64) -> SlotHistory {
-    SlotHistory { youngest: youngest.map(Duration::from_secs), bytes }
+fn history(completed: Option<u64>, bytes: u64) -> SlotHistory {
+    SlotHistory { completed: completed.map(Duration::from_secs), cancelled: None, bytes }
 }
 
 fn kept(left: u64) -> PruneDecision {
@@ -137,6 +134,34 @@ fn history_goes_by_age_oldest_slot_first() {
         (Slot(0), kept(60)),
     ];
     assert_eq!(plan, expected);
+}
+
+#[test]
+fn a_slot_is_kept_for_whatever_of_its_history_must_be_kept_longest() {
+    let ages = |completed: Option<u64>, cancelled: Option<u64>| SlotHistory {
+        completed: completed.map(Duration::from_secs),
+        cancelled: cancelled.map(Duration::from_secs),
+        bytes: 10,
+    };
+    let plan = RETENTION.plan(&[
+        (spent(0, 6), ages(Some(99), Some(1))),
+        (spent(1, 7), ages(Some(90), Some(25))),
+        (spent(2, 8), ages(None, Some(29))),
+        (spent(3, 9), ages(Some(100), Some(30))),
+    ]);
+    let expected = [(Slot(0), kept(29)), (Slot(1), kept(10)), (Slot(2), kept(1)), (Slot(3), PruneDecision::Truncate)];
+    assert_eq!(plan, expected);
+}
+
+#[test]
+fn failed_jobs_are_carried_forward_within_their_time_and_room_the_youngest_first() {
+    let failed = |age, bytes| FailedJob { age: Duration::from_secs(age), bytes };
+    let slot = [failed(1, 400), failed(50, 600), failed(99, 1), failed(100, 0)];
+    assert_eq!(RETENTION.carried_forward(&slot), 2, "the third is beyond the room");
+    assert_eq!(RETENTION.carried_forward(&slot[1..]), 2, "the last is beyond its time");
+    assert_eq!(RETENTION.carried_forward(&[failed(0, 1_001), failed(1, 1)]), 0, "none is jumped over");
+    assert_eq!(RETENTION.carried_forward(&[failed(0, u64::MAX), failed(1, 1)]), 0);
+    assert_eq!(RetentionPolicy::NONE.carried_forward(&[failed(0, 0)]), 0);
 }
 
 #[test]

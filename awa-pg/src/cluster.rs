@@ -17,6 +17,7 @@ mod folder;
 mod postmaster;
 mod server_user;
 mod shared;
+mod standby;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -5,6 +5,7 @@
 //! of a store ever looks at an SQLSTATE.
 
 mod error;
+mod pooler;
 mod redact;
 mod transaction;
 mod words;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 pub use error::PgError;
+pub use pooler::BehindPooler;
 pub use redact::without_passwords;
 pub use transaction::{Transaction, TransactionLimits};
 

@@ -9,6 +9,7 @@
 mod attempts;
 mod clock;
 mod close;
+mod complete_in;
 mod consume;
 mod count;
 mod delegate;
@@ -19,6 +20,7 @@ mod enqueue;
 mod grow;
 mod install;
 mod maintain;
+mod measure;
 mod operate;
 mod prune;
 mod repair;
@@ -37,9 +39,11 @@ use awa_core::error::StoreError;
 use tokio::sync::OnceCell;
 
 pub use clock::Clock;
+pub use complete_in::complete_on;
 pub use doctor::DoctorOptions;
 pub use enqueue::enqueue_on;
 pub use install::{PreRing, Prepared};
+pub use measure::{Counters, HeldSnapshot, Measure};
 pub use operate::cancel_on;
 pub use repair::Repaired;
 pub use wakeups::{Listener, ListenerSource, PgWakeups, listen_script};

@@ -157,7 +157,7 @@ impl WorkerBuilder {
         self
     }
 
-    /// The largest number of ends that one call confirms, 1 to 1,023; 500 unless told.
+    /// The largest number of ends that one call confirms, 1 to 1,023; 1,000 unless told.
     #[must_use]
     pub fn flush_at(mut self, ends: usize) -> Self {
         self.settings.flush_at = ends;

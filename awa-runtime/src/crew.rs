@@ -94,7 +94,7 @@ impl Crew {
         };
         let maintenance = Maintenance::of_worker(Arc::clone(&store), instance, &settings);
         let with_seats = |(queue, config): (QueueName, QueueConfig)| {
-            let seats = Arc::new(Seats::new(config.concurrency, config.prefetched()));
+            let seats = Arc::new(Seats::new(config.concurrency, config.ahead()));
             (queue, config, seats)
         };
         Self {

@@ -18,6 +18,7 @@ use crate::context::JobContext;
 use crate::desk::Desk;
 use crate::handler::{ErasedHandler, Handlers};
 use crate::outbox::Outbox;
+use crate::outcome::{HandlerResult, Outcome};
 use crate::panic::{Payload, caught, dropped, message};
 use crate::seats::Seat;
 use crate::settings::Settings;
@@ -193,6 +194,13 @@ impl Executor {
         }
     }
 
+    fn verdict(&self, attempt: &Attempt, result: HandlerResult) -> AttemptEnd {
+        if matches!(result, Ok(Outcome::Ended)) {
+            self.outbox.note_ended(attempt.job.receipt);
+        }
+        self.circumstances(attempt).end(result)
+    }
+
     fn release_unknown(&self, attempt: &Attempt) {
         let kind = &attempt.job.kind;
         self.counters.add_unknown_kind();
@@ -220,9 +228,8 @@ impl Executor {
                 return Poll::Ready(Fate::Stopped);
             }
             let began = Instant::now();
-            let polled = span.in_scope(|| {
-                caught(|| running.as_mut().poll(task).map(|result| self.circumstances(attempt).end(result)))
-            });
+            let polled =
+                span.in_scope(|| caught(|| running.as_mut().poll(task).map(|result| self.verdict(attempt, result))));
             self.note_length_of_poll(attempt, began.elapsed());
             match polled {
                 Ok(Poll::Ready(end)) => Poll::Ready(Fate::Ended(end)),

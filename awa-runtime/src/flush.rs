@@ -141,8 +141,13 @@ impl Flusher {
                 return false;
             }
             let closed = answer == ClosureAnswer::Closed;
-            self.counters.add_end(&end.end, closed);
-            announce(end, closed);
+            if self.outbox.take_ended(&end.receipt) && !closed {
+                self.counters.add_end(&AttemptEnd::Complete, true);
+                debug!(job = end.receipt.job.get(), "attempt completed in a transaction of its handler's");
+            } else {
+                self.counters.add_end(&end.end, closed);
+                announce(end, closed);
+            }
             true
         });
         self.hands.let_go(settled.iter().map(|end| &end.receipt));

@@ -63,6 +63,7 @@
 //! The end of an attempt is said once, by whoever is first to take the right to it: the handler, its deadline, or the
 //! shutdown. All of this runs on threads of the worker's own; only handlers run on the caller's runtime.
 
+mod ahead;
 mod attempt;
 mod audit;
 mod backoff;

@@ -29,8 +29,9 @@ pub struct MaintenanceConfig {
     pub claim_rotation: RotationPolicy,
     /// When the lease ring moves on. Default: 60 s or 64 MiB.
     pub lease_rotation: RotationPolicy,
-    /// How long the history of finished jobs is kept. Default: 15 minutes or 1 GiB, whichever ends first; afterwards they
-    /// and their results are gone, also for `get`.
+    /// How long the history of finished jobs is kept, by how they ended. Default: 15 minutes or 1 GiB, whichever ends first,
+    /// and 24 hours for jobs that failed in a queue without a dead-letter queue; afterwards they and their results are gone,
+    /// also for `get`.
     pub retention: RetentionPolicy,
     /// How long dead jobs are held for an operator; then they are deleted for good. Default: `None`, for ever.
     pub dead_retention: Option<Duration>,

@@ -1,9 +1,12 @@
 //! Ends of attempts on their way to the store.
 
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use awa_core::Closure;
+use awa_core::attempt::Receipt;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
@@ -16,6 +19,8 @@ pub(crate) struct Outbox {
     shelf: Mutex<Shelf>,
     ripened: Notify,
     congested: watch::Sender<bool>,
+    ended: Mutex<HashSet<Receipt>>,
+    has_ended: AtomicBool,
 }
 
 /// When ends are collected, and when there are too many.
@@ -58,7 +63,30 @@ impl Limits {
 impl Outbox {
     pub(crate) fn new(limits: Limits) -> Self {
         let shelf = Shelf { ends: Vec::new(), since: Instant::now(), sent: 0, expected: 0, congested: false };
-        Self { limits, shelf: Mutex::new(shelf), ripened: Notify::new(), congested: watch::Sender::new(false) }
+        Self {
+            limits,
+            shelf: Mutex::new(shelf),
+            ripened: Notify::new(),
+            congested: watch::Sender::new(false),
+            ended: Mutex::default(),
+            has_ended: AtomicBool::new(false),
+        }
+    }
+
+    /// Notes that the handler of an attempt says that it has completed it itself.
+    pub(crate) fn note_ended(&self, receipt: Receipt) {
+        self.has_ended.store(true, Ordering::Release);
+        self.ended().insert(receipt);
+    }
+
+    /// Whether that was noted, for the one who learns what the store says to it.
+    pub(crate) fn take_ended(&self, receipt: &Receipt) -> bool {
+        self.has_ended.load(Ordering::Acquire) && self.ended().remove(receipt)
+    }
+
+    fn ended(&self) -> MutexGuard<'_, HashSet<Receipt>> {
+        // Nothing that can panic runs under this lock.
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Announces attempts whose ends will come.

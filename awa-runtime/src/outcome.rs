@@ -30,6 +30,11 @@ pub enum Outcome {
         /// From now.
         timeout: Duration,
     },
+    /// Well, and said already: the handler has completed its attempt in a transaction of its own, with `complete_in` of the
+    /// store and the [receipt](crate::JobContext::receipt), and that transaction has committed.
+    ///
+    /// A handler that says so although it did not has failed its attempt.
+    Ended,
     /// The job is no longer wanted: it is cancelled, for this reason.
     Cancel(String),
 }

@@ -3,6 +3,8 @@ use std::time::Duration;
 use awa_core::BadInput;
 use awa_core::store::{BatchLimit, ClaimShape};
 
+use crate::ahead::Ahead;
+
 /// How a worker serves one queue.
 ///
 /// ```
@@ -28,7 +30,7 @@ impl Default for QueueConfig {
         Self {
             concurrency: 16,
             prefetch: None,
-            max_batch: 500,
+            max_batch: 1_000,
             max_bytes: 8 << 20,
             deadline: None,
             aging: None,
@@ -51,17 +53,19 @@ impl QueueConfig {
         self
     }
 
-    /// How many jobs may be claimed beyond those that run, so that a handler that ends finds the next one at hand. A
-    /// quarter of the concurrency unless told; 0 claims only what can start at once.
+    /// How many jobs may be claimed beyond those that run, so that a handler that ends finds the next one at hand; 0
+    /// claims only what can start at once.
     ///
-    /// Short jobs want more, jobs of seconds want none: what waits here cannot be run by another process.
+    /// Unless told, as many as are started within 50 ms at the pace of the moment, at most two batches of
+    /// [`Self::max_batch`]: thousands of jobs that take microseconds, none that take seconds. What waits here cannot be
+    /// run by another process.
     #[must_use]
     pub fn prefetch(mut self, jobs: usize) -> Self {
         self.prefetch = Some(jobs);
         self
     }
 
-    /// The largest number of jobs of one claim, 1 to 1,023; 500 unless told.
+    /// The largest number of jobs of one claim, 1 to 1,023; 1,000 unless told.
     #[must_use]
     pub fn max_batch(mut self, jobs: usize) -> Self {
         self.max_batch = jobs;
@@ -107,10 +111,8 @@ impl QueueConfig {
         self
     }
 
-    pub(crate) fn prefetched(&self) -> usize {
-        /// More than this helps no handler and withholds work from other processes.
-        const LARGEST_DEFAULT: usize = 512;
-        self.prefetch.unwrap_or((self.concurrency / 4).min(LARGEST_DEFAULT))
+    pub(crate) fn ahead(&self) -> Ahead {
+        self.prefetch.map_or_else(|| Ahead::by_pace(2 * self.max_batch), Ahead::fixed)
     }
 
     pub(crate) fn check(&self) -> Result<(), BadInput> {
@@ -118,8 +120,8 @@ impl QueueConfig {
         if !(1..=Self::MAX_CONCURRENCY).contains(&self.concurrency) {
             return refuse("concurrency", format!("{} is outside 1 to {}", self.concurrency, Self::MAX_CONCURRENCY));
         }
-        if self.prefetched() > Self::MAX_CONCURRENCY {
-            return refuse("prefetch", format!("{} is above {}", self.prefetched(), Self::MAX_CONCURRENCY));
+        if let Some(prefetch) = self.prefetch.filter(|prefetch| *prefetch > Self::MAX_CONCURRENCY) {
+            return refuse("prefetch", format!("{prefetch} is above {}", Self::MAX_CONCURRENCY));
         }
         if self.poll < Self::MIN_POLL {
             return refuse("poll_interval", format!("{:?} is below {:?}", self.poll, Self::MIN_POLL));

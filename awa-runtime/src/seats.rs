@@ -7,13 +7,14 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
+use crate::ahead::Ahead;
 use crate::attempt::Attempt;
 
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Seats {
-    prefetch: usize,
     table: Mutex<Table>,
     room: Notify,
     idle: Notify,
@@ -28,6 +29,7 @@ struct Table {
     sat: usize,
     /// Seats without a runner.
     free: Vec<usize>,
+    ahead: Ahead,
     closed: bool,
     /// The dispatcher sleeps until there is room.
     dispatcher_waits: bool,
@@ -42,15 +44,15 @@ pub(crate) struct Seat {
 }
 
 impl Seats {
-    /// `seats` permits, and room for `prefetch` jobs beyond them.
-    pub(crate) fn new(seats: usize, prefetch: usize) -> Self {
+    /// `seats` permits, and room `ahead` for jobs beyond them.
+    pub(crate) fn new(seats: usize, ahead: Ahead) -> Self {
         Self {
-            prefetch,
             table: Mutex::new(Table {
                 waiting: VecDeque::new(),
                 sitting: vec![None; seats],
                 sat: 0,
                 free: (0..seats).rev().collect(),
+                ahead,
                 closed: false,
                 dispatcher_waits: false,
             }),
@@ -61,7 +63,7 @@ impl Seats {
 
     #[cfg(test)]
     fn room(&self) -> usize {
-        self.lock().room(self.prefetch)
+        self.lock().room()
     }
 
     /// Waits until there is room worth a claim, and gives it in jobs.
@@ -72,7 +74,8 @@ impl Seats {
         loop {
             let room = {
                 let mut table = self.lock();
-                let room = table.room(self.prefetch);
+                table.ahead.adapt(Instant::now());
+                let room = table.room();
                 table.dispatcher_waits = room == 0;
                 room
             };
@@ -139,7 +142,7 @@ impl Seats {
 
     /// Wakes the dispatcher when it waits and there is room worth a claim.
     fn announce_room(&self, mut table: MutexGuard<'_, Table>) {
-        if table.dispatcher_waits && table.room(self.prefetch) > 0 {
+        if table.dispatcher_waits && table.room() > 0 {
             table.dispatcher_waits = false;
             drop(table);
             self.room.notify_one();
@@ -152,7 +155,8 @@ impl Seats {
 }
 
 impl Table {
-    fn room(&self, prefetch: usize) -> usize {
+    fn room(&self) -> usize {
+        let prefetch = self.ahead.room();
         let unoccupied = self.sitting.len() - self.sat;
         let idle = unoccupied.saturating_sub(self.waiting.len());
         let surplus = self.waiting.len().saturating_sub(unoccupied);
@@ -183,6 +187,7 @@ impl Seat {
             Some(attempt) => {
                 table.sitting[self.number] = Some(Arc::clone(attempt));
                 table.sat += 1;
+                table.ahead.note_start();
             }
             None => self.seats.take_back(&mut table, self.number, &mut self.left),
         }
@@ -217,7 +222,7 @@ mod tests {
 
     #[test]
     fn a_claim_fills_free_seats_and_the_prefetch_and_no_more() {
-        let seats = Arc::new(Seats::new(4, 2));
+        let seats = Arc::new(Seats::new(4, Ahead::fixed(2)));
         assert_eq!(seats.room(), 6);
         assert_eq!(seats.fill(attempts(6)).unwrap().len(), 4);
         assert_eq!(seats.room(), 0);
@@ -225,7 +230,7 @@ mod tests {
 
     #[test]
     fn short_jobs_are_claimed_in_batches() {
-        let seats = Arc::new(Seats::new(1, 8));
+        let seats = Arc::new(Seats::new(1, Ahead::fixed(8)));
         let mut seat = seats.fill(attempts(9)).unwrap().remove(0);
         let rooms: Vec<usize> = std::iter::from_fn(|| seat.next().map(|_| seats.room())).collect();
         assert_eq!(rooms, [0, 0, 0, 0, 4, 5, 6, 7, 8], "no claim for less than half of the prefetch");
@@ -234,7 +239,7 @@ mod tests {
 
     #[test]
     fn without_prefetch_a_freed_seat_is_claimed_for_at_once() {
-        let seats = Arc::new(Seats::new(2, 0));
+        let seats = Arc::new(Seats::new(2, Ahead::fixed(0)));
         let mut held = seats.fill(attempts(2)).unwrap();
         assert!(held.iter_mut().all(|seat| seat.next().is_some()));
         assert_eq!(seats.room(), 0);
@@ -244,7 +249,7 @@ mod tests {
 
     #[test]
     fn a_dropped_seat_is_free_again_and_gives_back_what_ran() {
-        let seats = Arc::new(Seats::new(1, 0));
+        let seats = Arc::new(Seats::new(1, Ahead::fixed(0)));
         let mut seat = seats.fill(attempts(1)).unwrap().remove(0);
         let attempt = seat.next().unwrap();
         assert!(seats.wait_until_idle().now_or_never().is_none());
@@ -256,7 +261,7 @@ mod tests {
 
     #[test]
     fn closed_seats_take_nothing_and_give_back_what_waits() {
-        let seats = Arc::new(Seats::new(1, 3));
+        let seats = Arc::new(Seats::new(1, Ahead::fixed(3)));
         let mut seat = seats.fill(attempts(3)).unwrap().remove(0);
         assert!(seat.next().is_some());
         assert_eq!(seats.close().len(), 2);
@@ -267,7 +272,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_dispatcher_is_woken_when_there_is_room_again() {
-        let seats = Arc::new(Seats::new(1, 0));
+        let seats = Arc::new(Seats::new(1, Ahead::fixed(0)));
         let mut seat = seats.fill(attempts(1)).unwrap().remove(0);
         assert!(seat.next().is_some());
         let mut wait = Box::pin(seats.wait_for_room());

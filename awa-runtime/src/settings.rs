@@ -43,7 +43,7 @@ impl Default for Settings {
             audit: Duration::from_secs(30),
             grace: Duration::from_secs(30),
             call_timeout: Duration::from_secs(30),
-            flush_at: 500,
+            flush_at: 1_000,
             linger: Duration::from_millis(1),
             flights: 2,
             max_unconfirmed: 5_000,

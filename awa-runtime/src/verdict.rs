@@ -38,6 +38,12 @@ impl Circumstances<'_> {
                 let text = "the handler waits for a callback and has registered none; call register_callback first";
                 self.failure(ErrorText::new(text), None)
             }
+            // Refused as stale if it is true.
+            Ok(Outcome::Ended) => {
+                let text = "the handler says that it ended its attempt in a transaction, and none has committed; return \
+                            Outcome::Ended only after complete_in and the commit";
+                self.failure(ErrorText::new(text), None)
+            }
             Ok(Outcome::RetryAfter(delay, error)) => self.failure(error.to_text(), Some(bearable(delay))),
             Ok(Outcome::Cancel(reason)) => AttemptEnd::Cancel { reason: ErrorText::new(reason) },
             Err(error) if error.is_fatal() => AttemptEnd::Fail { error: error.to_text() },
@@ -100,6 +106,12 @@ mod tests {
         assert_eq!(end_of(1, true, wait()), AttemptEnd::Park { timeout: RetryPolicy::LONGEST });
         let end = end_of(1, false, wait());
         assert!(matches!(end, AttemptEnd::Retry { error, .. } if error.as_str().contains("register_callback")));
+    }
+
+    #[test]
+    fn an_attempt_that_did_not_end_in_a_transaction_has_failed() {
+        let end = end_of(1, false, Ok(Outcome::Ended));
+        assert!(matches!(end, AttemptEnd::Retry { error, .. } if error.as_str().contains("complete_in")));
     }
 
     #[test]

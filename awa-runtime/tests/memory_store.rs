@@ -174,7 +174,7 @@ async fn jobs_of_a_killed_worker_are_rescued_and_run_once_more() {
     );
     tokio::time::sleep(Duration::from_mins(1)).await;
     assert_eq!(heir.stats.read().claimed, 0);
-    assert_eq!(census(&store).await[&JobState::Running], 20, "those that beat are not rescued");
+    assert_eq!(census(&store).await[&JobState::Running], 16, "those that beat are not rescued");
     dying.kill().await;
     let runs = Arc::new(Mutex::new(HashMap::<u32, u32>::new()));
     let counted = Arc::clone(&runs);
@@ -224,7 +224,8 @@ async fn a_worker_that_stops_leaves_its_jobs_to_the_next_one_uncharged() {
         Ok(Outcome::Done)
     };
     let grace = Duration::from_secs(5);
-    let first = Running::start(with_default_queue(&store).shutdown_grace(grace).handler(stubborn));
+    let config = QueueConfig::default().prefetch(4);
+    let first = Running::start(worker(&store).queue("default", config).shutdown_grace(grace).handler(stubborn));
     tokio::time::sleep(Duration::from_secs(10)).await;
     let report = first.stop().await;
     assert_eq!((report.abandoned.len(), report.returned, report.unconfirmed), (16, 4, 0));

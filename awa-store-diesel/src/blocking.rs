@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use awa_core::attempt::ErrorText;
+use awa_core::attempt::{ErrorText, Receipt};
 use awa_core::store::Acted;
-use awa_core::{Enqueued, JobId, NewJob, StoreError};
+use awa_core::{Enqueued, JobId, JsonText, NewJob, NotCompleted, StoreError};
 use awa_pg::session::{PgError, Session, Statement};
 use awa_pg::sql::RingSizes;
-use awa_pg::store::{Clock, PgStore, cancel_on, enqueue_on};
+use awa_pg::store::{Clock, PgStore, cancel_on, complete_on, enqueue_on};
 use awa_pg::value::{Param, Row};
 use awa_pg::{SchemaName, Sql};
 use diesel::PgConnection;
@@ -82,6 +82,22 @@ impl BlockingProducer {
     ) -> Result<Vec<Acted>, StoreError> {
         let mut session = Blocking(connection);
         cancel_on(&mut session, &self.sql, &self.clock, jobs, reason).now_or_never().expect(READY)
+    }
+
+    /// Completes an attempt inside a transaction of the caller's, with a result to keep if there is one. See [`complete_on`]. It
+    /// blocks the thread for one round trip.
+    ///
+    /// # Errors
+    ///
+    /// As [`complete_on`]: roll the transaction back.
+    pub fn complete_in(
+        &self,
+        connection: &mut PgConnection,
+        receipt: &Receipt,
+        result: Option<&JsonText>,
+    ) -> Result<(), NotCompleted> {
+        let mut session = Blocking(connection);
+        complete_on(&mut session, &self.sql, &self.clock, receipt, result).now_or_never().expect(READY)
     }
 }
 

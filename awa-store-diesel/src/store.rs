@@ -3,11 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
-use awa_core::attempt::ErrorText;
+use awa_core::attempt::{ErrorText, Receipt};
 use awa_core::store::Acted;
-use awa_core::{Enqueued, JobId, NewJob, StoreError};
+use awa_core::{Enqueued, JobId, JsonText, NewJob, NotCompleted, StoreError};
 use awa_pg::delegate_store;
-use awa_pg::store::{PgStore, cancel_on, enqueue_on};
+use awa_pg::store::{PgStore, cancel_on, complete_on, enqueue_on};
 use diesel_async::AsyncPgConnection;
 use diesel_async::pooled_connection::deadpool::Pool;
 
@@ -94,6 +94,31 @@ impl DieselStore {
         reason: &ErrorText,
     ) -> Result<Vec<Acted>, StoreError> {
         cancel_on(&mut Borrowed(connection), self.core.sql(), self.core.clock(), jobs, reason).await
+    }
+
+    /// Completes an attempt inside a transaction of the caller's, together with its rows and the jobs that it enqueues there: all of
+    /// it exists if and only if the transaction commits. The receipt is
+    /// `JobContext::receipt` of the handler, which then returns `Outcome::Ended`. See [`complete_on`].
+    ///
+    /// # Errors
+    ///
+    /// As [`complete_on`]: roll the transaction back.
+    pub async fn complete_in(&self, connection: &mut AsyncPgConnection, receipt: &Receipt) -> Result<(), NotCompleted> {
+        complete_on(&mut Borrowed(connection), self.core.sql(), self.core.clock(), receipt, None).await
+    }
+
+    /// As [`Self::complete_in`], with a result to keep.
+    ///
+    /// # Errors
+    ///
+    /// As [`complete_on`]: roll the transaction back.
+    pub async fn complete_with_in(
+        &self,
+        connection: &mut AsyncPgConnection,
+        receipt: &Receipt,
+        result: &JsonText,
+    ) -> Result<(), NotCompleted> {
+        complete_on(&mut Borrowed(connection), self.core.sql(), self.core.clock(), receipt, Some(result)).await
     }
 
     /// A producer for transactions of the blocking `diesel::PgConnection`, on the clock and in the schema of this store.

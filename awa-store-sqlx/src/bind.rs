@@ -33,11 +33,21 @@ impl Encode<'_, Postgres> for Bound<'_> {
     }
 }
 
-/// Runs a prepared statement, kept by its text for the life of the connection.
+/// What a connection keeps from one statement to the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Keep {
+    /// Prepared statements, by their text, for the life of the connection.
+    Statements,
+    /// Nothing: statements have no name on the server.
+    Nothing,
+}
+
+/// Runs a prepared statement.
 pub(crate) async fn run<'c, E>(
     executor: E,
     statement: &Statement,
     params: &[Param<'_>],
+    keep: Keep,
 ) -> Result<Vec<Row>, sqlx::Error>
 where
     E: Executor<'c, Database = Postgres>,
@@ -47,7 +57,7 @@ where
         arguments.add(Bound(param)).map_err(sqlx::Error::Encode)?;
     }
     let sql = AssertSqlSafe(Arc::clone(&statement.text));
-    let rows = sqlx::query_with(sql, arguments).persistent(true).fetch_all(executor).await?;
+    let rows = sqlx::query_with(sql, arguments).persistent(keep == Keep::Statements).fetch_all(executor).await?;
     let Some(first) = rows.first() else { return Ok(Vec::new()) };
     let columns = Columns::new(
         first

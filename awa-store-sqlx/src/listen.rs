@@ -7,7 +7,7 @@ use awa_pg::value::{Param, Row};
 use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
 use sqlx::{AssertSqlSafe, PgPool};
 
-use crate::bind::run;
+use crate::bind::{Keep, run};
 use crate::error::reported;
 use crate::session::SqlxPool;
 
@@ -62,7 +62,7 @@ impl Listener for Listening {
 #[async_trait]
 impl Session for Listening {
     async fn query(&mut self, statement: &Statement, params: &[Param<'_>]) -> Result<Vec<Row>, PgError> {
-        run(&mut self.listener, statement, params).await.map_err(reported)
+        run(&mut self.listener, statement, params, Keep::Statements).await.map_err(reported)
     }
 
     async fn batch(&mut self, sql: &str) -> Result<(), PgError> {

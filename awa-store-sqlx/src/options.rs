@@ -10,6 +10,7 @@ use awa_pg::{PgError, SchemaName};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{Connection, PgConnection};
 
+use crate::bind::Keep;
 use crate::error::reported;
 use crate::store::SqlxStore;
 
@@ -20,6 +21,7 @@ pub struct SqlxStoreOptions {
     pub(crate) rings: RingSizes,
     pub(crate) clock: Clock,
     pub(crate) has_wakeups: bool,
+    pub(crate) keep: Keep,
     max_connections: u32,
     acquire_timeout: Duration,
     listen_url: Option<String>,
@@ -32,6 +34,7 @@ impl Default for SqlxStoreOptions {
             rings: RingSizes::default(),
             clock: Clock::Server,
             has_wakeups: true,
+            keep: Keep::Statements,
             max_connections: 10,
             acquire_timeout: Duration::from_secs(10),
             listen_url: None,
@@ -80,6 +83,16 @@ impl SqlxStoreOptions {
     #[must_use]
     pub fn wakeups(mut self, wanted: bool) -> Self {
         self.has_wakeups = wanted;
+        self
+    }
+
+    /// Whether a pooler in transaction mode stands between that cannot keep prepared statements, such as `PgBouncer` before
+    /// 1.21, or a later one without `max_prepared_statements`; no unless told. Each call then takes three round trips more: its
+    /// statement is prepared anew, in a transaction of its own. Say no to [`Self::wakeups`] as well, or give
+    /// [`Self::listen_url`].
+    #[must_use]
+    pub fn transaction_pooler(mut self, between: bool) -> Self {
+        self.keep = if between { Keep::Nothing } else { Keep::Statements };
         self
     }
 

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use awa_core::attempt::ErrorText;
+use awa_core::attempt::{ErrorText, Receipt};
 use awa_core::store::Acted;
-use awa_core::{Enqueued, JobId, NewJob, StoreError};
+use awa_core::{Enqueued, JobId, JsonText, NewJob, NotCompleted, StoreError};
 use awa_pg::delegate_store;
-use awa_pg::store::{PgStore, cancel_on, enqueue_on};
+use awa_pg::store::{PgStore, cancel_on, complete_on, enqueue_on};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{PgConnection, PgPool};
 
+use crate::bind::Keep;
 use crate::listen::ListenDirectly;
 use crate::options::SqlxStoreOptions;
 use crate::session::{Borrowed, SqlxPool};
@@ -20,6 +21,7 @@ pub struct SqlxStore {
     core: PgStore,
     pool: PgPool,
     rings: awa_pg::sql::RingSizes,
+    keep: Keep,
 }
 
 delegate_store!(SqlxStore, core, rings);
@@ -47,11 +49,13 @@ impl SqlxStore {
     }
 
     pub(crate) fn assemble(pool: PgPool, listen: PgConnectOptions, options: SqlxStoreOptions) -> Self {
-        let mut core = PgStore::new(Arc::new(SqlxPool(pool.clone())), &options.schema).with_clock(options.clock);
+        let keep = options.keep;
+        let shared = || SqlxPool { pool: pool.clone(), keep };
+        let mut core = PgStore::new(Arc::new(shared()), &options.schema).with_clock(options.clock);
         if options.has_wakeups {
-            core = core.with_wakeups(Arc::new(ListenDirectly { options: listen, pool: SqlxPool(pool.clone()) }));
+            core = core.with_wakeups(Arc::new(ListenDirectly { options: listen, pool: shared() }));
         }
-        Self { core, pool, rings: options.rings }
+        Self { core, pool, rings: options.rings, keep }
     }
 
     /// Enqueues inside a transaction of the caller's: the jobs exist if and only if it commits, and until then they
@@ -68,7 +72,7 @@ impl SqlxStore {
         connection: &mut PgConnection,
         jobs: &[NewJob],
     ) -> Result<Vec<Enqueued>, StoreError> {
-        enqueue_on(&mut Borrowed(connection), self.core.sql(), self.core.clock(), jobs).await
+        enqueue_on(&mut Borrowed { connection, keep: self.keep }, self.core.sql(), self.core.clock(), jobs).await
     }
 
     /// Cancels jobs inside a transaction of the caller's: if and only if it commits, and without delaying anybody until then.
@@ -83,7 +87,40 @@ impl SqlxStore {
         jobs: &[JobId],
         reason: &ErrorText,
     ) -> Result<Vec<Acted>, StoreError> {
-        cancel_on(&mut Borrowed(connection), self.core.sql(), self.core.clock(), jobs, reason).await
+        cancel_on(&mut Borrowed { connection, keep: self.keep }, self.core.sql(), self.core.clock(), jobs, reason).await
+    }
+
+    /// Completes an attempt inside a transaction of the caller's, together with its rows and the jobs that it enqueues there: all of
+    /// it exists if and only if the transaction commits. Pass `&mut *tx`. The receipt is
+    /// `JobContext::receipt` of the handler, which then returns `Outcome::Ended`. See [`complete_on`].
+    ///
+    /// # Errors
+    ///
+    /// As [`complete_on`]: roll the transaction back.
+    pub async fn complete_in(&self, connection: &mut PgConnection, receipt: &Receipt) -> Result<(), NotCompleted> {
+        complete_on(&mut Borrowed { connection, keep: self.keep }, self.core.sql(), self.core.clock(), receipt, None)
+            .await
+    }
+
+    /// As [`Self::complete_in`], with a result to keep.
+    ///
+    /// # Errors
+    ///
+    /// As [`complete_on`]: roll the transaction back.
+    pub async fn complete_with_in(
+        &self,
+        connection: &mut PgConnection,
+        receipt: &Receipt,
+        result: &JsonText,
+    ) -> Result<(), NotCompleted> {
+        complete_on(
+            &mut Borrowed { connection, keep: self.keep },
+            self.core.sql(),
+            self.core.clock(),
+            receipt,
+            Some(result),
+        )
+        .await
     }
 
     /// The pool.

@@ -1,6 +1,7 @@
 //! What the test suites of this workspace share: a fresh store on real PostgreSQL for each test, a stage on which races are
 //! stepped by hand, and numbers that can be replayed.
 
+pub mod chaos;
 pub mod diesel_store;
 pub mod life;
 pub mod postgres;

@@ -191,7 +191,7 @@ impl Life<'_> {
         }
         self.store.tidy().await.expect("tidy");
         let policy = RotationPolicy { min_age: Duration::ZERO, max_bytes: 0 };
-        let nothing = RetentionPolicy { completed: Duration::ZERO, max_bytes: 0 };
+        let nothing = RetentionPolicy::NONE;
         for ring in [RingKind::Queue, RingKind::Claim] {
             self.store.rotate(ring, &policy).await.expect("rotate");
         }

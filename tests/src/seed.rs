@@ -26,6 +26,11 @@ impl Seed {
         Self(seed)
     }
 
+    /// A generator from this number.
+    pub fn of(number: u64) -> Self {
+        Self(number)
+    }
+
     /// A generator of its own, for a task beside others; the same numbers for the same seed and `name`.
     #[must_use]
     pub fn split(&self, name: u64) -> Self {

@@ -151,7 +151,7 @@ impl Stage {
 
     /// One prune pass that keeps no history.
     pub async fn prune(&self, ring: RingKind) -> Vec<PruneReport> {
-        let nothing = RetentionPolicy { completed: Duration::ZERO, max_bytes: 0 };
+        let nothing = RetentionPolicy::NONE;
         self.store().prune(ring, &nothing).await.expect("prune")
     }
 

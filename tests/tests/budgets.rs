@@ -5,13 +5,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use awa_core::attempt::Receipt;
 use awa_core::id::Slot;
 use awa_core::ring::{RingKind, RotationPolicy};
 use awa_core::store::{BatchLimit, ClaimRequest, ClaimShape, Consumer, Maintainer, Producer, RetentionPolicy, Rotated};
 use awa_core::{AttemptEnd, Closure, ClosureAnswer, InstanceId, JobKind, JsonText, NewJob, Nonce, QueueName};
 use awa_pg::cluster::{Cluster, ClusterOptions, Durability};
 use awa_store_sqlx::SqlxStore;
-use sqlx::{AssertSqlSafe, Row};
+use sqlx::{AssertSqlSafe, PgConnection, Row};
 
 const INSTANCE: InstanceId = InstanceId(7);
 
@@ -341,7 +342,7 @@ async fn ending_an_attempt_costs_the_same_beside_a_large_transaction() {
             values.join(",")
         };
         let end = format!(
-            "EXPLAIN (ANALYZE, BUFFERS) SELECT * FROM awa.end_attempts(
+            "SELECT * FROM awa.end_attempts(
                  ARRAY[{}]::smallint[], ARRAY[{}]::bigint[], ARRAY[{}]::bigint[], array_fill(4::smallint, ARRAY[100]),
                  array_fill('dead'::text, ARRAY[100]), array_fill(NULL::bigint, ARRAY[100]),
                  array_fill('boom'::text, ARRAY[100]), array_fill(NULL::json, ARRAY[100]))",
@@ -349,12 +350,8 @@ async fn ending_an_attempt_costs_the_same_beside_a_large_transaction() {
             column(&|receipt| receipt.nonce.0),
             column(&|receipt| receipt.id.get()),
         );
-        let plan = sqlx::query(AssertSqlSafe(end.as_str())).fetch_all(bench.store.pool()).await.unwrap();
-        let lines = plan.iter().map(|row| row.get::<String, _>(0));
-        let buffers =
-            lines.into_iter().find_map(|line| line.split_once("shared hit=").map(|(_, rest)| rest.to_owned()));
-        let hits: String = buffers.unwrap().chars().take_while(char::is_ascii_digit).collect();
-        touched.push(hits.parse::<i64>().unwrap());
+        let mut session = bench.store.pool().acquire().await.unwrap();
+        touched.push(buffers(&mut session, &end).await);
         let rest: Vec<_> =
             jobs[100..].iter().map(|job| Closure { receipt: job.receipt, end: AttemptEnd::Complete }).collect();
         bench.store.close(&rest).await.unwrap();
@@ -373,6 +370,56 @@ const MANY_CLOSURES: &str = "
     INSERT INTO awa.lease_claim_closure_batches_0 (claim_slot, outcome, receipt)
     SELECT 0, 1, ((1000000 + n) << 10) + 1 FROM generate_series(1, 100000) AS n";
 
+/// What a statement touches, in buffers.
+async fn buffers(session: &mut PgConnection, statement: &str) -> i64 {
+    let explained = format!("EXPLAIN (ANALYZE, BUFFERS) {statement}");
+    let plan = sqlx::query(AssertSqlSafe(explained)).fetch_all(session).await.unwrap();
+    let lines = plan.iter().map(|row| row.get::<String, _>(0));
+    let hits = lines.into_iter().find_map(|line| line.split_once("shared hit=").map(|(_, rest)| rest.to_owned()));
+    hits.unwrap().chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap()
+}
+
+#[tokio::test]
+async fn ending_an_attempt_costs_the_same_beside_many_claims() {
+    let bench = Bench::new().await;
+    bench.life_of(3).await;
+    let mut session = bench.store.pool().acquire().await.unwrap();
+    let mut touched = Vec::new();
+    for claims in [10, 3_000] {
+        for shape in [ClaimShape::Compact, ClaimShape::RowLocal] {
+            bench.store.enqueue(&bench.jobs(claims + 4)).await.unwrap();
+            let mut held = Vec::new();
+            for _ in 0..claims + 4 {
+                held.append(&mut bench.claim_in(shape, 1, 9).await);
+            }
+            let complete = |receipt: &Receipt| {
+                let (slot, batch, id) = (receipt.claim_slot.0, receipt.id.batch().0, receipt.id.get());
+                format!(
+                    "SELECT * FROM awa.complete_attempts('{{{slot}}}', '{{{batch}}}', '{{9}}', '{{\"{{[{id},{})}}\"}}')",
+                    id + 1
+                )
+            };
+            let fail = |receipt: &Receipt| {
+                let (slot, id) = (receipt.claim_slot.0, receipt.id.get());
+                format!(
+                    "SELECT * FROM awa.end_attempts('{{{slot}}}', '{{9}}', '{{{id}}}', '{{4}}', '{{dead}}', '{{NULL}}',
+                                                    '{{boom}}', '{{NULL}}')"
+                )
+            };
+            let ways: [&dyn Fn(&Receipt) -> String; 2] = [&complete, &fail];
+            for (way, attempts) in ways.iter().zip(held[claims..].chunks(2)) {
+                // The first call of a session also reads the catalog.
+                buffers(&mut session, &way(&attempts[0].receipt)).await;
+                touched.push((claims, shape, buffers(&mut session, &way(&attempts[1].receipt)).await));
+            }
+        }
+    }
+    println!("buffers touched beside 10 and 3,000 open claims, to complete and to fail: {touched:?}");
+    for (few, many) in touched[..4].iter().zip(&touched[4..]) {
+        assert!(many.2 <= few.2 + 40, "{few:?} became {many:?}");
+    }
+}
+
 #[tokio::test]
 async fn a_slot_is_proven_spent_under_its_lock_without_reading_closures_again() {
     let bench = Bench::new().await;
@@ -386,7 +433,7 @@ async fn a_slot_is_proven_spent_under_its_lock_without_reading_closures_again() 
     }
     bench.store.drain().await.unwrap();
     let pages = bench.number("SELECT pg_relation_size('awa.lease_claim_batches_0') / 8192").await;
-    let nothing = RetentionPolicy { completed: Duration::ZERO, max_bytes: 0 };
+    let nothing = RetentionPolicy::NONE;
     for ring in [RingKind::Queue, RingKind::Claim] {
         let reports = bench.store.prune(ring, &nothing).await.unwrap();
         assert!(matches!(reports[..], [ref one] if one.kept.is_none()), "{ring}: {reports:?}");

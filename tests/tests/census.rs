@@ -38,7 +38,7 @@ const RESCUER: InstanceId = InstanceId(0xC0);
 /// The longest pause between beats of the rescuer, on a slow machine.
 const PATIENCE: Duration = Duration::from_mins(1);
 /// No history is kept, so that the rings turn as fast as they can.
-const NOTHING: RetentionPolicy = RetentionPolicy { completed: Duration::ZERO, max_bytes: 0 };
+const NOTHING: RetentionPolicy = RetentionPolicy::NONE;
 
 /// What happened, by those who did it.
 #[derive(Default)]

@@ -228,7 +228,7 @@ impl World {
             4 => drop(store.unpin(&UnpinPolicy::default()).await.expect("unpin")),
             5 => {
                 let ring = *self.fate.pick(&RingKind::ALL);
-                let policy = RetentionPolicy { completed: Duration::from_hours(1_000), max_bytes: u64::MAX };
+                let policy = RetentionPolicy::uniform(Duration::from_hours(1_000), u64::MAX);
                 drop(store.prune(ring, &policy).await.expect("prune"));
             }
             _ => {

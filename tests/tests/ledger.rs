@@ -1,8 +1,13 @@
 //! A row of a cursor that was changed by hand: claims of its lane stop with an error that names it, and nothing is guessed.
 
+use std::time::Duration;
+
 use awa_core::StoreErrorKind;
-use awa_core::store::{Consumer, Maintainer, Producer};
+use awa_core::doctor::Severity;
+use awa_core::ring::RotationPolicy;
+use awa_core::store::{Consumer, Maintainer, Producer, RetentionPolicy};
 use awa_core::{JobKind, JsonText, NewJob, QueueName};
+use awa_store_sqlx::DoctorOptions;
 use awa_tests::stage::{Stage, run, texts};
 
 /// What is done to the ledger of a lane that has two rows, and what the error says of it.
@@ -63,4 +68,39 @@ async fn claims_stop_at_a_damaged_cursor_and_name_it() {
         run(&mut hand, &back).await;
     }
     assert_eq!(stage.claim(10).await.len(), 2, "as it was, it goes on where it stood");
+}
+
+/// The newest row of a lane as a whole: no row is left that could tell a claim of it, but the claims and the history can.
+#[tokio::test]
+async fn the_doctor_misses_a_cursor_row_that_was_removed() {
+    let options = DoctorOptions {
+        queue_rotation: RotationPolicy { min_age: Duration::ZERO, max_bytes: 0 },
+        claim_rotation: RotationPolicy { min_age: Duration::ZERO, max_bytes: 0 },
+        lease_rotation: RotationPolicy { min_age: Duration::ZERO, max_bytes: 0 },
+        retention: RetentionPolicy::default(),
+        wakeup_patience: Duration::from_secs(20),
+    };
+    for ends in [false, true] {
+        let stage = Stage::new().await;
+        stage.enqueue(3).await;
+        for max_jobs in [1, 2] {
+            let jobs = stage.claim_once(max_jobs).await.jobs;
+            if ends {
+                stage.complete(&jobs).await;
+            }
+        }
+        let severity = async || {
+            let report = stage.store().doctor(&options).await.unwrap();
+            report
+                .findings
+                .into_iter()
+                .find(|finding| finding.object == "cursors")
+                .expect("they are looked at")
+                .severity
+        };
+        assert_eq!(severity().await, Severity::Ok);
+        let newest = "DELETE FROM awa.ready_claim_attempt_batches_0 WHERE seq = 2";
+        run(&mut stage.connect().await, newest).await;
+        assert_eq!(severity().await, Severity::Critical, "attempts that ended: {ends}");
+    }
 }

@@ -489,7 +489,7 @@ async fn a_reader_of_sealed_slots_makes_nobody_wait() {
     )
     .await;
     let impatient = stage.fresh.another_pool(|options| options).await;
-    let nothing = RetentionPolicy { completed: Duration::ZERO, max_bytes: 0 };
+    let nothing = RetentionPolicy::NONE;
     let at_once = RotationPolicy { min_age: Duration::ZERO, max_bytes: 0 };
     let mut emptied = 0;
     for _ in 0..6 {

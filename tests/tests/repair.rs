@@ -395,7 +395,7 @@ async fn more_runs_than_the_new_cluster_has_numbers_keep_their_order() {
 impl Place {
     /// Everything that may be turned and reclaimed is, until nothing more changes.
     async fn reclaim_all(&self) {
-        let nothing = RetentionPolicy { completed: Duration::ZERO, max_bytes: 0 };
+        let nothing = RetentionPolicy::NONE;
         for _ in 0..2 * SMALL_RINGS.queue {
             for ring in RingKind::ALL {
                 self.store.rotate(ring, &AT_ONCE).await.unwrap();

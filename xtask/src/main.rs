@@ -1,8 +1,9 @@
 //! The README's two commands, and the chores of the repository: `cargo xtask demo`, `cargo xtask test`, `cargo xtask prove`,
-//! `cargo xtask ci`.
+//! `cargo xtask chaos`, `cargo xtask ci`.
 //!
 //! Depends on nothing but the standard library, so that it is built in a second on a fresh machine.
 
+mod chaos;
 mod postgres;
 mod run;
 
@@ -18,6 +19,7 @@ Commands:
   demo [ARGS]   make sure that PostgreSQL is there, build awa and run `awa demo ARGS`
   test [ARGS]   make sure that PostgreSQL is there, and run all tests; ARGS go to nextest, else to cargo test
   prove         explore the model of the storage protocol with large bounds, and print what was explored (minutes)
+  chaos [ARGS]  kill, stop and cut off real workers and servers under load, and count afterwards; ARGS as --help says
   ci            format, lints, documentation and all tests, as they must pass before a merge
 
 PostgreSQL is taken from AWA_PG_BIN, pg_config, /usr/lib/postgresql or AWA_EMBEDDED_POSTGRES. Where it is missing, it is
@@ -32,6 +34,7 @@ fn main() -> ExitCode {
         "demo" => demo(&rest),
         "test" => test(&rest),
         "prove" if rest.is_empty() => prove(),
+        "chaos" => chaos::run(&rest),
         "ci" if rest.is_empty() => ci(),
         "help" | "--help" | "-h" => {
             println!("{USAGE}");
@@ -55,6 +58,7 @@ fn demo(arguments: &[String]) -> Result<(), Failure> {
 fn test(arguments: &[String]) -> Result<(), Failure> {
     if !run::is_set("AWA_TEST_DATABASE_URL") {
         postgres::ensure().map_err(Failure::new)?;
+        chaos::ensure_tools();
     }
     // Whoever names packages wants those and no others.
     let has_packages = arguments.iter().any(|argument| argument.starts_with("-p") || argument.starts_with("--package"));

@@ -31,8 +31,24 @@ pub(crate) fn ensure() -> Result<(), String> {
         return Err(format!("PostgreSQL is not installed; {BY_HAND}"));
     }
     eprintln!("xtask: PostgreSQL is not installed; installing it by apt-get, which may take a minute");
-    install().map_err(|problem| format!("{problem}; {BY_HAND}"))?;
+    install("postgresql").map_err(|problem| format!("{problem}; {BY_HAND}"))?;
     is_there().then_some(()).ok_or_else(|| format!("apt-get installed PostgreSQL, and initdb is not there; {BY_HAND}"))
+}
+
+/// Finds a program in PATH, else installs the package of Debian and Ubuntu that has it.
+///
+/// # Errors
+///
+/// What is missing and how to get it.
+pub(crate) fn ensure_program(program: &str, package: &str) -> Result<(), String> {
+    if runs(Command::new(program).arg("--version")) {
+        return Ok(());
+    }
+    if !is_root() || !runs(Command::new("apt-get").arg("--version")) {
+        return Err(format!("{program} is not installed (Debian and Ubuntu: apt-get install {package})"));
+    }
+    eprintln!("xtask: {program} is not installed; installing it by apt-get");
+    install(package)
 }
 
 /// Whether a server could be made and run.
@@ -68,8 +84,8 @@ fn is_root() -> bool {
 }
 
 /// Installs the package, without questions. A list of packages that is missing or too old is fetched once.
-fn install() -> Result<(), String> {
-    let package = ["install", "--yes", "--no-install-recommends", "postgresql"];
+fn install(package: &str) -> Result<(), String> {
+    let package = ["install", "--yes", "--no-install-recommends", package];
     if apt_get(&package).is_ok() {
         return Ok(());
     }

@@ -4,9 +4,10 @@ use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Duration;
 
+use awa_core::store::ClaimShape;
 use awa_core::{JobId, QueueName};
 use awa_runtime::{QueueConfig, ShutdownReport, Worker};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use crate::connect::ConnectionArgs;
@@ -56,9 +57,28 @@ pub(crate) struct WorkArgs {
     #[arg(long, value_name = "LENGTH", default_value = "30s", value_parser = parse_positive_length)]
     grace: Duration,
 
+    /// How claims are recorded: in one row for all jobs of a call, or in a row for each, to be read in lease_claims.
+    #[arg(long, value_name = "SHAPE", default_value = "compact")]
+    claim_shape: Shape,
+
     /// The program and its arguments.
     #[arg(long, required = true, value_name = "CMD", num_args = 1.., allow_hyphen_values = true)]
     exec: Vec<OsString>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
+enum Shape {
+    Compact,
+    RowLocal,
+}
+
+impl From<Shape> for ClaimShape {
+    fn from(shape: Shape) -> Self {
+        match shape {
+            Shape::Compact => Self::Compact,
+            Shape::RowLocal => Self::RowLocal,
+        }
+    }
 }
 
 impl WorkArgs {
@@ -120,6 +140,7 @@ pub(super) async fn run(connection: &ConnectionArgs, args: WorkArgs, format: For
     for queue in &args.queues {
         // A program is started per job, so a job that waits here for its turn gains nothing.
         let config = QueueConfig::default().concurrency(args.concurrency.into()).prefetch(0);
+        let config = config.claim_shape(args.claim_shape.into());
         builder = builder.queue(queue, config);
     }
     let worker = builder.build()?;

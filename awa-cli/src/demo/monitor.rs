@@ -9,8 +9,8 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use super::crew::Crew;
 use super::producer::{Produced, Production};
-use super::progress::Progress;
 use crate::failure::Failure;
+use crate::progress::Progress;
 
 /// The pause between two looks at the counts.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -40,7 +40,7 @@ pub(super) struct Watched {
 impl Monitor {
     /// Watches until every committed job has ended and the workers have stopped.
     pub(super) async fn watch(self, mut crew: Crew, mut production: Production) -> Result<Watched, Failure> {
-        let mut progress = Progress::new(self.jobs as u64);
+        let mut progress = Progress::new(Some(self.jobs as u64));
         let tally = crew.tally();
         let workers = tally.0.len();
         let kill_after = (self.jobs as u64).div_ceil(KILL_AFTER_PART);

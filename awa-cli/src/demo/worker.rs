@@ -20,7 +20,7 @@ const CONCURRENCY: usize = 8;
 /// Jobs that are claimed ahead: hashing a small file takes less time than a claim.
 const PREFETCH: usize = 64;
 /// How long the history is kept: until the results have been compared, however long the demo takes.
-const RETENTION: RetentionPolicy = RetentionPolicy { completed: Duration::from_hours(24), max_bytes: 1 << 40 };
+const RETENTION: RetentionPolicy = RetentionPolicy::uniform(Duration::from_hours(24), 1 << 40);
 
 /// A worker on `queue` that has not begun to work.
 pub(super) fn build(store: Arc<dyn Store>, queue: &QueueName, gate: Gate) -> Result<Worker, Failure> {

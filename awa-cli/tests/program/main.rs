@@ -2,6 +2,7 @@
 
 mod awa;
 mod bad_input;
+mod bench;
 mod demo;
 mod doctor;
 mod driver;

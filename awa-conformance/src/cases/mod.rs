@@ -19,6 +19,7 @@ pub mod purge;
 pub mod queues;
 pub mod reclaim;
 pub mod rescue;
+pub mod retention;
 pub mod shapes;
 pub mod ticks;
 pub mod transactions;

@@ -190,6 +190,8 @@ pub struct WorkFacts {
     pub carried: u64,
     /// Open attempts outside the claim ring.
     pub leases: u64,
+    /// Cursor rows that claims or completions name and that are not there.
+    pub lost_cursors: u64,
 }
 
 /// A worker process.

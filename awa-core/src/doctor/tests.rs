@@ -193,6 +193,12 @@ fn dead_rows_are_judged_by_where_they_are() {
 }
 
 #[test]
+fn a_cursor_row_that_is_gone_is_critical() {
+    let lost = |facts: &mut Facts| facts.work.as_mut().expect("a healthy store has work").lost_cursors = 2;
+    check(lost, Severity::Critical, "cursors", "2 rows of ready_claim_attempt_batches were removed");
+}
+
+#[test]
 fn a_sequence_is_told_of_from_half_of_its_range() {
     let sequence = |last| vec![SequenceFacts { name: "job_id_seq".to_owned(), last, max: i64::MAX }];
     let object = "sequence job_id_seq";
@@ -265,6 +271,7 @@ fn the_json_of_a_report_has_stable_keys_and_objects() {
         "dead-letter queue",
         "deferred jobs",
         "lanes",
+        "cursors",
         "carried jobs",
         "leases",
         "maintenance",

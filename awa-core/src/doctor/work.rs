@@ -73,6 +73,15 @@ pub(super) fn examine(work: &WorkFacts, findings: &mut Vec<Finding>) {
             Finding::new(Severity::Warning, "lanes", what, "start a worker")
         }
     });
+    findings.push(match work.lost_cursors {
+        0 => Finding::ok("cursors", "every claim has its own"),
+        lost => Finding::new(
+            Severity::Critical,
+            "cursors",
+            format!("{lost} rows of ready_claim_attempt_batches were removed by hand; jobs may be handed out twice"),
+            "pause the queues, and put the rows back from a backup or let the jobs end before you go on",
+        ),
+    });
     findings.push(outside(
         "carried jobs",
         work.carried,

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 
 use super::Model;
-use super::rows::QueueSlot;
-use crate::id::Slot;
+use super::rows::{DoneRow, QueueSlot};
+use crate::id::{JobId, Slot};
 use crate::name::QueueName;
+use crate::prune::{FailedJob, RetentionPolicy};
 use crate::state::JobState;
 use crate::store::{Accuracy, Counts, QueueCounts};
+use crate::time::Timestamp;
 
 impl Model {
     /// Counts the jobs of all queues. See [`Operator::counts`](crate::store::Operator::counts).
@@ -32,6 +34,21 @@ impl Model {
             }
         }
         Counts::new(accuracy, lines.into_values().collect())
+    }
+
+    /// Takes the failed jobs out of a slot that is about to be emptied which must be kept for longer.
+    pub(super) fn take_failed(
+        &mut self,
+        slot: Slot,
+        retention: &RetentionPolicy,
+        now: Timestamp,
+    ) -> Vec<(JobId, DoneRow)> {
+        let content = self.queue_ring.content_mut(slot);
+        let failed = content.failed();
+        let facts: Vec<FailedJob> =
+            failed.iter().map(|(_, row)| FailedJob { age: now.since(row.failed_at), bytes: row.bytes }).collect();
+        let kept = failed.iter().take(retention.carried_forward(&facts));
+        kept.filter_map(|(job, _)| content.done.remove_entry(job)).collect()
     }
 
     /// Adds the history of a slot that is about to be emptied to what is counted for good.

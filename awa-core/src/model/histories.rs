@@ -28,8 +28,8 @@ use crate::unique::{KeyStates, OnConflict, Unique, UniqueBy};
 use crate::unpin::UnpinPolicy;
 
 const STALENESS: Duration = Duration::from_secs(30);
-const PATIENT: RetentionPolicy = RetentionPolicy { completed: Duration::from_mins(1), max_bytes: u64::MAX };
-const IMPATIENT: RetentionPolicy = RetentionPolicy { completed: Duration::ZERO, max_bytes: 0 };
+const PATIENT: RetentionPolicy = RetentionPolicy::uniform(Duration::from_mins(1), u64::MAX);
+const IMPATIENT: RetentionPolicy = RetentionPolicy::NONE;
 const AT_ONCE: RotationPolicy = RotationPolicy { min_age: Duration::ZERO, max_bytes: 0 };
 const RESCUER: InstanceId = InstanceId(9);
 

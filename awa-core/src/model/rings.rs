@@ -132,14 +132,16 @@ impl Model {
             RingKind::Lease => self.plan_leases(),
         };
         plan.into_iter()
-            .map(|(slot, decision)| PruneReport { slot, kept: self.carry_out(ring, slot, decision) })
+            .map(|(slot, decision)| PruneReport { slot, kept: self.carry_out(ring, slot, decision, retention, now) })
             .collect()
     }
 
     fn plan_queue(&self, retention: &RetentionPolicy, now: Timestamp) -> Vec<(Slot, PruneDecision)> {
         let history = |slot| {
             let content = self.queue_ring.content(slot);
-            SlotHistory { youngest: content.youngest_history().map(|at| now.since(at)), bytes: content.bytes() }
+            let age = |at: Option<Timestamp>| at.map(|at| now.since(at));
+            let (completed, cancelled) = (age(content.last_completed()), age(content.last_cancelled()));
+            SlotHistory { completed, cancelled, bytes: content.bytes() }
         };
         let slots: Vec<_> =
             in_use(&self.queue_ring).into_iter().map(|slot| (self.queue_facts(slot), history(slot))).collect();
@@ -167,7 +169,6 @@ impl Model {
             slot: slot_facts(&self.queue_ring, slot),
             has_unpassed_rows: self.has_unpassed_rows(slot),
             open_claims: self.claim_ring.numbered().map(|(_, content)| on_slot(content) as u64).sum(),
-            undelivered_cancels: 0,
             retention_left: Duration::ZERO,
         }
     }
@@ -184,7 +185,14 @@ impl Model {
     }
 
     /// Carries out what was decided without a lock, after asking again as a store does that has taken it.
-    fn carry_out(&mut self, ring: RingKind, slot: Slot, planned: PruneDecision) -> Option<KeepReason> {
+    fn carry_out(
+        &mut self,
+        ring: RingKind,
+        slot: Slot,
+        planned: PruneDecision,
+        retention: &RetentionPolicy,
+        now: Timestamp,
+    ) -> Option<KeepReason> {
         let decision = match planned {
             PruneDecision::Keep(reason) => return Some(reason),
             _ if ring == RingKind::Queue && self.transactions.has_writer_in(slot) => return Some(KeepReason::InUse),
@@ -208,8 +216,10 @@ impl Model {
                 Some(KeepReason::WrongState { is: SlotState::Sealed, needs: SlotState::Drained })
             }
             PruneDecision::Truncate if ring == RingKind::Queue => {
+                let carried = self.take_failed(slot, retention, now);
                 self.count_for_good(slot);
                 self.queue_ring.truncate(slot);
+                self.queue_ring.open_mut().done.extend(carried);
                 None
             }
             PruneDecision::Truncate if ring == RingKind::Lease => {

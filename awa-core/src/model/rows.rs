@@ -105,6 +105,22 @@ pub(super) struct DoneRow {
     pub(super) result: Option<JsonText>,
 }
 
+/// What decides whether a failed job is carried forward.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FailedRow {
+    pub(super) failed_at: Timestamp,
+    pub(super) bytes: u64,
+}
+
+impl DoneRow {
+    fn failed(&self) -> FailedRow {
+        let body = &self.row.body;
+        let metadata = body.metadata.as_ref().map_or(0, |metadata| metadata.as_str().len());
+        let error = self.row.error.as_ref().map_or(0, |error| error.as_str().len());
+        FailedRow { failed_at: self.finalized_at, bytes: (body.args.as_str().len() + metadata + error) as u64 }
+    }
+}
+
 /// Compact history: a job that completed with nothing to keep, told by its ready row of the same slot.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Completion {
@@ -202,13 +218,29 @@ impl QueueSlot {
         self.ready.retain(|_, rows| !rows.is_empty());
     }
 
-    /// When the youngest job of its history ended.
-    pub(super) fn youngest_history(&self) -> Option<Timestamp> {
+    /// When the youngest completed job of its history ended.
+    pub(super) fn last_completed(&self) -> Option<Timestamp> {
         let completed = self.completions.values().map(|completion| completion.finalized_at);
+        completed.chain(self.done_as(JobState::Completed)).max()
+    }
+
+    /// When the youngest cancelled job of its history ended.
+    pub(super) fn last_cancelled(&self) -> Option<Timestamp> {
         let cancelled = self.tombstones.values().filter(|tombstone| tombstone.kind == TombstoneKind::Cancelled);
-        let cancelled = cancelled.map(|tombstone| tombstone.cancelled_at);
-        let done = self.done.values().map(|done| done.finalized_at);
-        completed.chain(cancelled).chain(done).max()
+        cancelled.map(|tombstone| tombstone.cancelled_at).chain(self.done_as(JobState::Cancelled)).max()
+    }
+
+    fn done_as(&self, state: JobState) -> impl Iterator<Item = Timestamp> {
+        self.done.values().filter(move |done| done.state == state).map(|done| done.finalized_at)
+    }
+
+    /// The failed jobs of its history that were not deleted, the youngest first.
+    pub(super) fn failed(&self) -> Vec<(JobId, FailedRow)> {
+        let shown = self.done.iter().filter(|(job, _)| !self.hidden.contains(job));
+        let failed = shown.filter(|(_, done)| done.state == JobState::Failed);
+        let mut failed: Vec<_> = failed.map(|(job, done)| (*job, done.failed())).collect();
+        failed.sort_unstable_by_key(|(job, row)| std::cmp::Reverse((row.failed_at, *job)));
+        failed
     }
 }
 

@@ -15,7 +15,9 @@ BEGIN
     SELECT m.tag, r.job_id, r.lane_id, r.xid, coalesce(r.run_lease, 0), coalesce(r.attempt, 0::smallint), r.max_attempts,
            r.created_at, r.kind, r.args, r.metadata, r.last_error
     FROM unnest(p_tags, p_lanes, p_seqs, p_indexes) AS m (tag, lane, seq, index)
-    JOIN /*schema*/awa.ready_claim_attempt_batches_0/*slot*/ AS b ON b.lane_id = m.lane AND b.seq = m.seq
+    CROSS JOIN LATERAL (
+        SELECT a.lane_id, a.first_xid, a.last_xid, a.job_id, a.job_ids, a.run_leases
+        FROM /*schema*/awa.ready_claim_attempt_batches_0/*slot*/ AS a WHERE a.lane_id = m.lane AND a.seq = m.seq LIMIT 1) AS b
     -- The first match behind the first row of the batch; without LIMIT the scan would go on to the end of the
     -- transaction, which may have appended millions.
     CROSS JOIN LATERAL (

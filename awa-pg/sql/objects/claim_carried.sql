@@ -1,5 +1,6 @@
 -- Purpose: takes the first rows of one lane that were carried over. Each becomes a lease, because no ready row is left
---   behind it. The caller holds the lane's lock.
+--   behind it. First are those with the first places among the 1,023 that have been there for longest: rows are found in the
+--   order in which they came, behind all that are gone for good (see raise_carried_floor). The caller holds the lane's lock.
 -- Parameters: lane; at most so many rows; stop after the row that reaches so many bytes of arguments; claiming instance;
 --   nonce; time of the claim; deadline or NULL.
 -- Returns: as claim_lane_0, without the cursor: members, 0 when nothing was there; bytes of arguments; the batch; parallel
@@ -18,6 +19,7 @@ DECLARE
     v_xids   xid8[];
     v_errors text[];
     v_slot   smallint;
+    v_floor  xid8 := /*schema*/awa.carried_floor();
     -- As in claim_lane_0.
     c_weight CONSTANT bigint := 67108864;
 BEGIN
@@ -29,9 +31,18 @@ BEGIN
               -- As in claim_lane_0: rows that cannot be among the taken by what is stored of them are not read.
               FROM (SELECT n.xid, n.job_id, n.args, n.metadata,
                            sum(n.stored) OVER (ORDER BY n.xid, n.job_id) - n.stored AS stored_before
-                    FROM (SELECT c.xid, c.job_id, c.args, c.metadata, pg_column_size(c.args) - 4 AS stored
-                          FROM /*schema*/awa.carried_entries AS c WHERE c.lane_id = p_lane
-                          ORDER BY c.xid, c.job_id LIMIT p_limit) AS n) AS s
+                    FROM (SELECT o.xid, o.job_id, r.args, r.metadata, r.stored
+                          FROM (SELECT w.moved_xid, w.xid, w.job_id
+                                FROM (SELECT c.moved_xid, c.xid, c.job_id FROM /*schema*/awa.carried_entries AS c
+                                      WHERE c.lane_id = p_lane AND c.moved_xid >= v_floor
+                                      ORDER BY c.moved_xid, c.xid, c.job_id LIMIT 1023) AS w
+                                ORDER BY w.xid, w.job_id LIMIT p_limit) AS o
+                          -- Row by row: a join might walk over all that is gone.
+                          CROSS JOIN LATERAL (
+                              SELECT c.args, c.metadata, pg_column_size(c.args) - 4 AS stored
+                              FROM /*schema*/awa.carried_entries AS c
+                              WHERE c.lane_id = p_lane AND c.moved_xid = o.moved_xid AND c.xid = o.xid
+                                AND c.job_id = o.job_id OFFSET 0) AS r) AS n) AS s
               WHERE s.stored_before < least(p_max_bytes, c_weight)) AS f
     ), taken AS (
         DELETE FROM /*schema*/awa.carried_entries AS c USING head AS h
@@ -49,7 +60,7 @@ BEGIN
     INTO members, bytes, v_xids, job_ids, run_leases, attempts, max_attempts, created_ats, kinds, args, metadata, v_errors
     FROM taken AS t;
     is_full := members > 0
-        AND EXISTS (SELECT FROM /*schema*/awa.carried_entries AS c WHERE c.lane_id = p_lane);
+        AND EXISTS (SELECT FROM /*schema*/awa.carried_entries AS c WHERE c.lane_id = p_lane AND c.moved_xid >= v_floor);
     IF members = 0 THEN
         RETURN;
     END IF;

@@ -40,6 +40,7 @@ DECLARE
     v_claim     record;
     v_entered   smallint;
     v_carries   boolean;
+    v_floor     xid8;
     v_left      integer := p_max_jobs;
     v_bytes     bigint := least(p_max_bytes, 134217728);
     v_now       timestamptz := coalesce(p_now, clock_timestamp());
@@ -62,11 +63,13 @@ BEGIN
     -- What is there to do? Rows that were carried over go first in their lane.
     v_carries := pg_relation_size('/*schema*/awa.carried_entries') > 0;
     IF v_carries THEN
+        v_floor := /*schema*/awa.carried_floor();
         FOR v_lane IN
             SELECT l.lane_id, l.priority, c.created_at
             FROM /*schema*/awa.queue_lanes AS l
             CROSS JOIN LATERAL (SELECT e.created_at FROM /*schema*/awa.carried_entries AS e
-                                WHERE e.lane_id = l.lane_id ORDER BY e.xid, e.job_id LIMIT 1) AS c
+                                WHERE e.lane_id = l.lane_id AND e.moved_xid >= v_floor
+                                ORDER BY e.moved_xid, e.xid, e.job_id LIMIT 1) AS c
             WHERE l.queue = p_queue AND NOT l.paused
         LOOP
             v_lanes := v_lanes || v_lane.lane_id;

@@ -18,6 +18,7 @@ DECLARE
     v_open record;
     v_done record;
 BEGIN
+    -- Batches are looked up one by one: a planner without statistics would rather hash all claims of the slot.
     FOR v_turn IN 1..8 LOOP
         SELECT array_agg(o.rest ORDER BY o.batch) AS receipts, array_agg(o.members ORDER BY o.batch) AS members,
                count(*) AS rows
@@ -32,7 +33,9 @@ BEGIN
                                   WHERE c.receipt = (b.batch_id << 10) + 1) THEN '{}'
                      ELSE w.receipts * /*schema*/awa.batch_receipts(b.batch_id, b.members) END AS rest
               FROM unnest(p_batches, p_nonces, p_receipts) AS w (batch, nonce, receipts)
-              JOIN /*schema*/awa.lease_claim_batches_0/*slot*/ AS b ON b.batch_id = w.batch AND b.nonce = w.nonce) AS o
+              CROSS JOIN LATERAL (
+                  SELECT l.batch_id, l.members FROM /*schema*/awa.lease_claim_batches_0/*slot*/ AS l
+                  WHERE l.batch_id = w.batch AND l.nonce = w.nonce LIMIT 1) AS b) AS o
         WHERE NOT isempty(o.rest);
         EXIT WHEN v_open.rows = 0;
         WITH written AS (
@@ -48,7 +51,9 @@ BEGIN
                array_agg(b.claimed_at) AS claimed_ats, count(*) AS rows
         INTO v_done
         FROM written AS w
-        JOIN /*schema*/awa.lease_claim_batches_0/*slot*/ AS b ON b.batch_id = lower(w.receipts) >> 10;
+        CROSS JOIN LATERAL (
+            SELECT l.batch_id, l.lane_id, l.ready_slot, l.attempt_seq, l.members, l.claimed_at
+            FROM /*schema*/awa.lease_claim_batches_0/*slot*/ AS l WHERE l.batch_id = lower(w.receipts) >> 10 LIMIT 1) AS b;
         batches := batches || v_done.batches;
         closed := closed || v_done.closed;
         lanes := lanes || v_done.lanes;

@@ -19,9 +19,12 @@ BEGIN
             receipt_id, job_id, run_lease, closed_at, claim_slot, ready_slot, outcome)
         SELECT l.receipt_id, l.job_id, l.run_lease, clock_timestamp(), l.claim_slot, l.ready_slot, p_outcome
         FROM unnest(p_batches, p_nonces, p_receipts) AS w (batch, nonce, receipts)
-        JOIN /*schema*/awa.lease_claims_0/*slot*/ AS l
-            ON l.receipt_id > w.batch << 10 AND l.receipt_id < (w.batch + 1) << 10 AND l.nonce = w.nonce
-           AND w.receipts @> l.receipt_id
+        CROSS JOIN LATERAL (
+            SELECT c.receipt_id, c.job_id, c.run_lease, c.claim_slot, c.ready_slot
+            FROM /*schema*/awa.lease_claims_0/*slot*/ AS c
+            WHERE c.receipt_id > w.batch << 10 AND c.receipt_id < (w.batch + 1) << 10 AND c.nonce = w.nonce
+              AND w.receipts @> c.receipt_id
+            OFFSET 0) AS l
         -- In one order, so that two closers cannot wait for each other.
         ORDER BY l.receipt_id
         ON CONFLICT DO NOTHING
@@ -30,7 +33,10 @@ BEGIN
         SELECT l.receipt_id >> 10 AS batch, range_agg(int8range(l.receipt_id, l.receipt_id + 1)) AS receipts,
                min(l.lane_id) AS lane, min(l.ready_slot) AS ready_slot, min(l.attempt_seq) AS seq,
                min(l.claimed_at) AS claimed_at
-        FROM written AS w JOIN /*schema*/awa.lease_claims_0/*slot*/ AS l ON l.receipt_id = w.receipt_id
+        FROM written AS w
+        CROSS JOIN LATERAL (
+            SELECT c.receipt_id, c.lane_id, c.ready_slot, c.attempt_seq, c.claimed_at
+            FROM /*schema*/awa.lease_claims_0/*slot*/ AS c WHERE c.receipt_id = w.receipt_id LIMIT 1) AS l
         GROUP BY l.receipt_id >> 10
     )
     SELECT array_agg(e.batch), array_agg(e.receipts), array_agg(e.lane), array_agg(e.ready_slot), array_agg(e.seq),

@@ -5,7 +5,7 @@
 -- Locks: the rows looked at, only tried.
 -- Caller: Maintainer::tidy.
 CREATE OR REPLACE FUNCTION /*schema*/awa.forget_orphaned_notes(p_now timestamptz DEFAULT NULL) RETURNS bigint
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $awa$
+LANGUAGE plpgsql VOLATILE SET jit = off SET search_path = pg_catalog, pg_temp AS $awa$
 DECLARE
     v_now     timestamptz := coalesce(p_now, clock_timestamp());
     v_due     bigint[];

@@ -12,6 +12,8 @@ BEGIN
         'CREATE OR REPLACE FUNCTION /*schema*/awa.home_cluster() RETURNS bigint '
         'LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $cluster$ SELECT %L::bigint $cluster$',
         (pg_catalog.pg_control_system()).system_identifier);
+    -- Transaction numbers of another cluster say nothing here.
+    PERFORM setval('/*schema*/awa.carried_floor_file', 1);
     -- A restore of data alone carries this along.
     UPDATE /*schema*/awa.installation SET cluster = (pg_catalog.pg_control_system()).system_identifier;
 END

@@ -22,7 +22,9 @@ BEGIN
         v_jobs := ARRAY(
             SELECT m.job
             FROM unnest(p_lanes, p_seqs, p_receipts, p_are_whole) AS c (lane, seq, receipts, is_whole)
-            JOIN /*schema*/awa.ready_claim_attempt_batches_0/*slot*/ AS b ON b.lane_id = c.lane AND b.seq = c.seq
+            CROSS JOIN LATERAL (
+                SELECT a.batch_id, a.job_id, a.job_ids FROM /*schema*/awa.ready_claim_attempt_batches_0/*slot*/ AS a
+                WHERE a.lane_id = c.lane AND a.seq = c.seq LIMIT 1) AS b
             CROSS JOIN LATERAL unnest(coalesce(b.job_ids, ARRAY[b.job_id])) WITH ORDINALITY AS m (job, index)
             WHERE c.is_whole OR c.receipts @> (b.batch_id << 10) + m.index);
         PERFORM /*schema*/awa.release_unique_keys(v_jobs, 16::smallint);

@@ -1,12 +1,23 @@
--- Purpose: reclaims a slot of the queue ring that was proven spent under its locks, and counts its history for good.
--- Parameters: the slot.
--- Returns: nothing.
--- Locks: ACCESS EXCLUSIVE on the children, held already.
+-- Purpose: reclaims a slot of the queue ring that was proven spent under its locks, and counts its history for good. Failed
+--   jobs within their own retention go on in the open slot.
+-- Parameters: the slot; how long failed jobs are kept, in microseconds; at most so many bytes of them are carried forward; the
+--   present for tests.
+-- Returns: how many failed jobs were carried forward.
+-- Locks: ACCESS EXCLUSIVE on the children, held already; as carry_failed.
 -- Caller: prune.
-CREATE OR REPLACE FUNCTION /*schema*/awa.truncate_queue_slot(p_slot smallint) RETURNS void
-LANGUAGE plpgsql VOLATILE
+CREATE OR REPLACE FUNCTION /*schema*/awa.truncate_queue_slot(
+    p_slot smallint, p_failed_us bigint DEFAULT 0, p_failed_bytes bigint DEFAULT 0, p_now timestamptz DEFAULT NULL)
+RETURNS integer LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp AS $awa$
+DECLARE
+    v_carried integer := 0;
 BEGIN
+    IF p_failed_us > 0 AND p_failed_bytes > 0 THEN
+        -- At most a thousand years, which are representable.
+        v_carried := /*schema*/awa.carry_failed(
+            p_slot, coalesce(p_now, clock_timestamp()) - least(p_failed_us, 31536000000000000) * interval '1 microsecond',
+            p_failed_bytes);
+    END IF;
     CASE p_slot
     -- each queue slot:
     WHEN 0/*slot*/ THEN
@@ -37,5 +48,6 @@ BEGIN
     ELSE PERFORM /*schema*/awa.refuse_unknown_slot('queue', p_slot, true);
     END CASE;
     UPDATE /*schema*/awa.queue_ring_slots SET state = 'free' WHERE slot = p_slot;
+    RETURN v_carried;
 END
 $awa$;

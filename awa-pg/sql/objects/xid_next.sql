@@ -6,6 +6,7 @@
 -- Caller: frontier_probes, frontier_after.
 CREATE OR REPLACE FUNCTION /*schema*/awa.xid_next(p_xid xid8) RETURNS xid8
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $awa$
-    SELECT (x + CASE WHEN x & 4294967295 = 4294967295 THEN 4 ELSE 1 END)::text::xid8
-    FROM (SELECT p_xid::text::bigint) AS p (x)
+    SELECT (p_xid::pg_catalog.text::bigint OPERATOR(pg_catalog.+)
+        CASE WHEN p_xid::pg_catalog.text::bigint OPERATOR(pg_catalog.&) 4294967295 OPERATOR(pg_catalog.=) 4294967295
+             THEN 4 ELSE 1 END)::pg_catalog.text::pg_catalog.xid8
 $awa$;

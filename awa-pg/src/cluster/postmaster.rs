@@ -52,25 +52,32 @@ impl Postmaster {
         folder: &Path,
         options: &ClusterOptions,
     ) -> Result<Self, ClusterError> {
-        let mut postmaster = Self {
-            program: binaries.tool("postgres")?,
-            user,
-            folder: folder.to_owned(),
-            port: 0,
-            pid: 0,
-            child: None,
-            log_start: 0,
-        };
+        let postmaster = Self::new(binaries, user, folder)?;
         postmaster.init(&binaries.tool("initdb")?, options)?;
+        postmaster.start_somewhere()
+    }
+
+    /// Starts a server on a data folder below `folder` that is there already.
+    pub(super) fn on_copy(binaries: &Binaries, user: Option<ServerUser>, folder: &Path) -> Result<Self, ClusterError> {
+        Self::new(binaries, user, folder)?.start_somewhere()
+    }
+
+    fn new(binaries: &Binaries, user: Option<ServerUser>, folder: &Path) -> Result<Self, ClusterError> {
+        let (program, folder) = (binaries.tool("postgres")?, folder.to_owned());
+        Ok(Self { program, user, folder, port: 0, pid: 0, child: None, log_start: 0 })
+    }
+
+    /// Starts the server on a free port.
+    fn start_somewhere(mut self) -> Result<Self, ClusterError> {
         for _ in 1..MAX_PORTS {
-            postmaster.port = free_port()?;
-            match postmaster.start() {
+            self.port = free_port()?;
+            match self.start() {
                 Err(ClusterError::NotReady { log, .. }) if log.contains("could not bind") => {}
-                outcome => return outcome.map(|()| postmaster),
+                outcome => return outcome.map(|()| self),
             }
         }
-        postmaster.port = free_port()?;
-        postmaster.start().map(|()| postmaster)
+        self.port = free_port()?;
+        self.start().map(|()| self)
     }
 
     pub(super) fn port(&self) -> u16 {

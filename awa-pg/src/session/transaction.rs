@@ -29,11 +29,12 @@ impl Default for TransactionLimits {
 impl TransactionLimits {
     /// The statements that begin a transaction at READ COMMITTED under these limits, for [`Session::batch`]. Names are
     /// looked for in PostgreSQL's own catalog only: in a schema of the role's search path, a function of somebody else's
-    /// may fit an argument better than the one that is meant.
+    /// may fit an argument better than the one that is meant. Nothing is compiled: the plans of the large views take longer to
+    /// compile than to run, and hold what they read meanwhile.
     pub fn begin_script(&self) -> String {
         let mut script = format!(
             "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; \
-             SET LOCAL search_path = pg_catalog, pg_temp; \
+             SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL jit = off; \
              SET LOCAL idle_in_transaction_session_timeout = {}; SET LOCAL statement_timeout = {}",
             millis(self.idle),
             millis(self.statement)

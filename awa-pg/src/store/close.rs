@@ -10,7 +10,7 @@ use awa_core::sweep::RescueCause;
 
 use super::attempts::Parking;
 use super::clock::micros_of;
-use super::{PgStore, undecodable};
+use super::{Clock, PgStore, undecodable};
 use crate::session::PgError;
 use crate::value::{List, Param, types};
 
@@ -210,27 +210,47 @@ impl PgStore {
     }
 
     async fn try_end(&self, endings: &[Ending]) -> Result<Vec<ReceiptId>, Failed> {
-        let routes: Vec<&str> = endings.iter().map(|ending| ending.route).collect();
-        let texts: Vec<Option<&str>> = endings.iter().map(|ending| ending.text.as_deref()).collect();
-        let results: Vec<Option<&str>> = endings.iter().map(|ending| ending.result.as_deref()).collect();
-        let params = [
+        let columns = Columns::of(endings);
+        let params = columns.params(endings, &self.clock);
+        let rows = self.try_call(self.sql.statement("claims/end"), &params).await.map_err(Failed::of)?;
+        let read = |row: &crate::value::Row| row.i64(0).map_err(undecodable(OPERATION)).map_err(Failed::Other);
+        rows.iter().map(|row| read(row).and_then(|raw| receipt(raw).map_err(Failed::Other))).collect()
+    }
+}
+
+/// The texts of endings, as columns.
+pub(super) struct Columns<'e> {
+    routes: Vec<&'e str>,
+    texts: Vec<Option<&'e str>>,
+    results: Vec<Option<&'e str>>,
+}
+
+impl<'e> Columns<'e> {
+    pub(super) fn of(endings: &'e [Ending]) -> Self {
+        Self {
+            routes: endings.iter().map(|ending| ending.route).collect(),
+            texts: endings.iter().map(|ending| ending.text.as_deref()).collect(),
+            results: endings.iter().map(|ending| ending.result.as_deref()).collect(),
+        }
+    }
+
+    /// The parameters of the function `end_attempts`.
+    pub(super) fn params(&self, endings: &[Ending], clock: &Clock) -> [Param<'_>; 9] {
+        [
             Param::I16s(endings.iter().map(|ending| i16::from(ending.claim_slot.0)).collect()),
             Param::I64s(endings.iter().map(|ending| ending.nonce.0).collect()),
             Param::I64s(endings.iter().map(|ending| ending.receipt.get()).collect()),
             Param::I16s(endings.iter().map(|ending| ending.outcome as i16).collect()),
-            Param::Texts(List::from(&routes)),
+            Param::Texts(List::from(&self.routes)),
             Param::OptI64s(endings.iter().map(|ending| ending.delay_us).collect()),
-            Param::OptTexts(List::from(&texts)),
-            if results.iter().any(Option::is_some) {
-                Param::opt_jsons(results.as_slice())
+            Param::OptTexts(List::from(&self.texts)),
+            if self.results.iter().any(Option::is_some) {
+                Param::opt_jsons(self.results.as_slice())
             } else {
                 Param::Null(types::JSON_ARRAY)
             },
-            self.clock.param(),
-        ];
-        let rows = self.try_call(self.sql.statement("claims/end"), &params).await.map_err(Failed::of)?;
-        let read = |row: &crate::value::Row| row.i64(0).map_err(undecodable(OPERATION)).map_err(Failed::Other);
-        rows.iter().map(|row| read(row).and_then(|raw| receipt(raw).map_err(Failed::Other))).collect()
+            clock.param(),
+        ]
     }
 }
 
@@ -280,7 +300,7 @@ fn way(closure: &Closure) -> Result<Way, StoreError> {
     }
 }
 
-fn ending(receipt: Receipt, end: &AttemptEnd) -> Result<Ending, StoreError> {
+pub(super) fn ending(receipt: Receipt, end: &AttemptEnd) -> Result<Ending, StoreError> {
     let of = |outcome, route, delay_us, text: Option<&str>, result: Option<&str>| Ending {
         claim_slot: receipt.claim_slot,
         nonce: receipt.nonce,

@@ -68,6 +68,11 @@ macro_rules! delegate_store {
             ) -> Result<awa_core::doctor::Facts, awa_core::StoreError> {
                 self.$field.doctor_facts(options).await
             }
+
+            /// A look at what the server counts, for benchmarks.
+            pub fn measure(&self) -> $crate::store::Measure<'_> {
+                self.$field.measure()
+            }
         }
 
         $crate::delegate_store!(@one $store, $field, awa_core::store::Producer {

@@ -278,6 +278,7 @@ fn work(row: &Row) -> Result<WorkFacts, DecodeError> {
         rings_tick_age: row.opt_i64(4)?.map(length_of),
         carried: row.i64(5)?.unsigned_abs(),
         leases: row.i64(6)?.unsigned_abs(),
+        lost_cursors: row.i64(7)?.unsigned_abs(),
     })
 }
 

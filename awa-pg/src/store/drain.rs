@@ -1,4 +1,5 @@
-//! Marking slots of the queue ring whose rows have all been passed.
+//! Marking what claims need not look at any more: slots of the queue ring whose rows have all been passed, and rows that were
+//! carried over and are gone.
 
 use awa_core::error::StoreError;
 use awa_core::ring::{self, DrainDecision, DrainFacts, RingKind, SlotState};
@@ -38,8 +39,9 @@ impl PgStore {
                 drained.kept.push(slot.slot);
             }
         }
-        let statement = sql.statement("ticks/summarise_slots");
-        self.query_alone(session.as_mut(), statement, &[]).await.map_err(lost)?;
+        for step in ["ticks/summarise_slots", "ticks/raise_carried_floor"] {
+            self.query_alone(session.as_mut(), sql.statement(step), &[]).await.map_err(lost)?;
+        }
         Ok(drained)
     }
 

@@ -11,7 +11,7 @@ use awa_core::prune::{
 use awa_core::ring::{RingKind, SlotState};
 use awa_core::store::{PruneReport, RetentionPolicy};
 
-use super::clock::length_of;
+use super::clock::{length_of, micros_of};
 use super::drain::unpassed_lanes;
 use super::slots::StoredRing;
 use super::{PgStore, only_row, undecodable};
@@ -60,7 +60,7 @@ impl PgStore {
             let kept = match planned.decision {
                 PruneDecision::Keep(reason) => Some(reason),
                 PruneDecision::Truncate | PruneDecision::Undrain => {
-                    self.carry_out(session.as_mut(), &sql, ring, planned).await?
+                    self.carry_out(session.as_mut(), &sql, ring, planned, retention).await?
                 }
             };
             reports.push(PruneReport { slot: planned.facts.slot, kept });
@@ -85,8 +85,8 @@ impl PgStore {
     }
 
     /// The decision before the lock for each used slot of the queue ring. Costly facts are gathered only of drained slots
-    /// that may go: those sealed longer than the retention, and the oldest while all together exceed its bytes. What is
-    /// not gathered here is proven under the lock.
+    /// that may go: those whose history is old enough, and the oldest while all together exceed its bytes. What is not
+    /// gathered here is proven under the lock.
     async fn plan_queue(
         &self,
         session: &mut dyn Session,
@@ -106,22 +106,27 @@ impl PgStore {
             let facts =
                 SlotFacts { slot: slot.slot, generation: slot.generation, state: slot.state, pointer: stored.pointer };
             let youngest = Some(slot.sealed_for);
-            let (mut queue, mut history) = (spent(facts), SlotHistory { youngest, bytes: slot.bytes });
-            let may_go =
-                look == Look::Everywhere || slot.sealed_for >= retention.completed || bytes > retention.max_bytes;
-            if slot.state == SlotState::Drained && !may_go {
-                // A row that waits in a drained slot is looked for each time: no claim would find it.
+            let (mut queue, mut history) =
+                (spent(facts), SlotHistory { completed: youngest, cancelled: youngest, bytes: slot.bytes });
+            let crowded = bytes > retention.max_bytes;
+            let may_go = look == Look::Everywhere || slot.sealed_for >= retention.shortest() || crowded;
+            if slot.state == SlotState::Drained {
+                // A row that waits in a drained slot is looked for each time: no claim would find it. And first, because it
+                // may move cursors over cancelled rows, which looks like a claim.
                 queue.has_unpassed_rows = unpassed_lanes(session, sql, slot.slot.0, OPERATION).await? > 0;
-            } else if slot.state == SlotState::Drained {
+            }
+            if slot.state == SlotState::Drained && may_go {
                 bytes = bytes.saturating_sub(slot.bytes);
-                // First, because it may move cursors over cancelled rows, which looks like a claim.
-                queue.has_unpassed_rows = unpassed_lanes(session, sql, slot.slot.0, OPERATION).await? > 0;
-                let proof = prove_claims(session, sql, RingKind::Queue, facts).await?;
-                queue.open_claims = proof.open;
-                proofs.insert(slot.slot, proof);
                 let params = [Param::I16(i16::from(slot.slot.0)), self.clock.param()];
-                let age = number(session, sql, "rings/history_age", &params).await?;
-                history.youngest = age.map(length_of);
+                let ages = query(session, sql, "rings/history_age", &params).await?;
+                let ages = only_row(OPERATION, &ages)?;
+                let age = |column| ages.opt_i64(column).map(|age| age.map(length_of)).map_err(undecodable(OPERATION));
+                history = SlotHistory { completed: age(0)?, cancelled: age(1)?, ..history };
+                if look == Look::Everywhere || crowded || retention.time_left(&history).is_zero() {
+                    let proof = prove_claims(session, sql, RingKind::Queue, facts).await?;
+                    queue.open_claims = proof.open;
+                    proofs.insert(slot.slot, proof);
+                }
             }
             observed.push((queue, history));
         }
@@ -140,10 +145,11 @@ impl PgStore {
         sql: &Sql,
         ring: RingKind,
         chosen: Planned,
+        retention: &RetentionPolicy,
     ) -> Result<Option<KeepReason>, StoreError> {
         let lost = |error: PgError| error.into_store_error(OPERATION);
         let mut transaction = Transaction::begin(session, &TransactionLimits::default()).await.map_err(lost)?;
-        let outcome = self.carry_out_in(transaction.session(), sql, ring, chosen).await;
+        let outcome = self.carry_out_in(transaction.session(), sql, ring, chosen, retention).await;
         let ended = match outcome {
             Ok((_, true)) => transaction.finish(outcome, lost).await,
             other => transaction.undo(other, lost).await,
@@ -158,6 +164,7 @@ impl PgStore {
         sql: &Sql,
         ring: RingKind,
         Planned { facts: chosen, proof, .. }: Planned,
+        retention: &RetentionPolicy,
     ) -> Result<(Option<KeepReason>, bool), StoreError> {
         let slot = Param::I16(i16::from(chosen.slot.0));
         let held = [
@@ -201,12 +208,7 @@ impl PgStore {
         match prune::decide(Phase::AfterLock { chosen: chosen.generation }, &facts) {
             PruneDecision::Keep(reason) => Ok((Some(reason), false)),
             PruneDecision::Truncate => {
-                let truncate = match ring {
-                    RingKind::Queue => "rings/truncate_queue_slot",
-                    RingKind::Claim => "rings/truncate_claim_slot",
-                    RingKind::Lease => "rings/truncate_lease_slot",
-                };
-                query(session, sql, truncate, &[slot]).await?;
+                self.truncate(session, sql, ring, slot, retention).await?;
                 Ok((None, true))
             }
             PruneDecision::Undrain => {
@@ -217,6 +219,29 @@ impl PgStore {
                 Ok((Some(KeepReason::WrongState { is: SlotState::Sealed, needs: SlotState::Drained }), true))
             }
         }
+    }
+}
+
+impl PgStore {
+    /// Empties a slot under its locks.
+    async fn truncate(
+        &self,
+        session: &mut dyn Session,
+        sql: &Sql,
+        ring: RingKind,
+        slot: Param<'static>,
+        retention: &RetentionPolicy,
+    ) -> Result<(), StoreError> {
+        match ring {
+            RingKind::Claim => query(session, sql, "rings/truncate_claim_slot", &[slot]).await?,
+            RingKind::Lease => query(session, sql, "rings/truncate_lease_slot", &[slot]).await?,
+            RingKind::Queue => {
+                let bytes = i64::try_from(retention.max_failed_bytes).unwrap_or(i64::MAX);
+                let params = [slot, Param::I64(micros_of(retention.failed)), Param::I64(bytes), self.clock.param()];
+                query(session, sql, "rings/truncate_queue_slot", &params).await?
+            }
+        };
+        Ok(())
     }
 }
 
@@ -259,14 +284,7 @@ async fn open_under_lock(
 
 /// The facts of a slot of which nothing is needed any more.
 fn spent(slot: SlotFacts) -> QueueFacts {
-    QueueFacts {
-        slot,
-        has_unpassed_rows: false,
-        open_claims: 0,
-        // Tombstones are final here: they are written under the lane's lock before the row is passed.
-        undelivered_cancels: 0,
-        retention_left: Duration::ZERO,
-    }
+    QueueFacts { slot, has_unpassed_rows: false, open_claims: 0, retention_left: Duration::ZERO }
 }
 
 /// The decision before the lock for each sealed slot of a ring that is not drained first.

@@ -80,8 +80,16 @@ impl Maintainer for SqliteStore {
     async fn prune(&self, ring: RingKind, retention: &RetentionPolicy) -> Result<Vec<PruneReport>, StoreError> {
         if ring == RingKind::Queue {
             self.step("prune", |transaction, now| {
-                let sql = "DELETE FROM jobs WHERE state IN ('completed', 'failed', 'cancelled') AND finalized_at <= ?1";
-                transaction.execute(sql, [now.saturating_sub(retention.completed).as_micros()])
+                let sql = "DELETE FROM jobs WHERE state = ?1 AND finalized_at <= ?2";
+                let kept = [
+                    ("completed", retention.completed),
+                    ("failed", retention.failed),
+                    ("cancelled", retention.cancelled),
+                ];
+                for (state, time) in kept {
+                    transaction.execute(sql, (state, now.saturating_sub(time).as_micros()))?;
+                }
+                Ok(())
             })?;
         }
         Ok(Vec::new()) // no slot to report about

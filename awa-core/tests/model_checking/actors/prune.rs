@@ -129,9 +129,7 @@ impl Prune {
         if self.ring != RingKind::Queue {
             return PruneFacts::Claim(ClaimFacts { slot, open_claims });
         }
-        // Tombstones are written under the lane's lock over rows that are not passed: none is ever too late.
-        let (undelivered_cancels, retention_left) = (0, Duration::ZERO);
-        PruneFacts::Queue(QueueFacts { slot, has_unpassed_rows, open_claims, undelivered_cancels, retention_left })
+        PruneFacts::Queue(QueueFacts { slot, has_unpassed_rows, open_claims, retention_left: Duration::ZERO })
     }
 
     /// A number that grows with each claim of the slot: `recorded_claims` and `stored_claims`.

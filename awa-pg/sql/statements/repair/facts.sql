@@ -8,7 +8,9 @@
 -- Caller: repair.
 SELECT /*schema*/awa.is_foreign(),
        EXISTS (SELECT FROM /*schema*/awa.waiting_rows AS w WHERE w.xid >= pg_catalog.pg_snapshot_xmin(n.now))
-       OR EXISTS (SELECT FROM /*schema*/awa.carried_entries AS c WHERE c.xid >= pg_catalog.pg_snapshot_xmin(n.now))
+       OR EXISTS (SELECT FROM /*schema*/awa.carried_entries AS c
+                 WHERE greatest(c.xid::text::bigint, c.moved_xid::text::bigint)
+                       >= pg_catalog.pg_snapshot_xmin(n.now)::text::bigint)
        OR EXISTS (SELECT FROM /*schema*/awa.leases AS l WHERE l.xid >= pg_catalog.pg_snapshot_xmin(n.now))
        OR EXISTS (
            SELECT FROM /*schema*/awa.ready_claim_attempt_batches AS b

@@ -19,7 +19,7 @@ fn insert() -> Statement {
 }
 
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; \
-                     SET LOCAL search_path = pg_catalog, pg_temp; \
+                     SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL jit = off; \
                      SET LOCAL idle_in_transaction_session_timeout = 5000; SET LOCAL statement_timeout = 30000";
 
 #[test]

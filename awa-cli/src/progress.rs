@@ -10,40 +10,44 @@ use crate::output::complain;
 /// The pause between two lines.
 const LINE_EVERY: Duration = Duration::from_secs(3);
 
-/// Shows how far the demo is.
+/// What a bar shows.
+const TEMPLATE: &str = "{wide_bar} {pos}/{len} {per_sec} {msg}";
+
+/// Shows how far a run is.
 #[derive(Debug)]
-pub(super) enum Progress {
+pub(crate) enum Progress {
     Bar(ProgressBar),
-    Lines { next: Instant, jobs: u64 },
+    Lines { next: Instant, jobs: Option<u64> },
 }
 
 impl Progress {
-    /// Progress towards `jobs` completed jobs.
-    pub(super) fn new(jobs: u64) -> Self {
+    /// Progress towards `jobs` completed jobs; `None` when their number is not known beforehand.
+    pub(crate) fn new(jobs: Option<u64>) -> Self {
         if !stderr().is_terminal() {
             return Self::Lines { next: Instant::now() + LINE_EVERY, jobs };
         }
-        let bar = ProgressBar::new(jobs);
-        let style = ProgressStyle::with_template("{wide_bar} {pos}/{len} {per_sec} {msg}");
+        let bar = jobs.map_or_else(ProgressBar::no_length, ProgressBar::new);
+        let style = ProgressStyle::with_template(TEMPLATE);
         bar.set_style(style.expect("the template is a constant that the tests render"));
         Self::Bar(bar)
     }
 
     /// Shows that so many jobs are completed of so many that exist so far.
-    pub(super) fn show(&mut self, completed: u64, committed: u64) {
+    pub(crate) fn show(&mut self, completed: u64, committed: u64) {
         match self {
             Self::Bar(bar) => bar.set_position(completed),
             Self::Lines { next, jobs } => {
                 if Instant::now() >= *next {
                     *next = Instant::now() + LINE_EVERY;
-                    complain(&format!("{completed} done, {committed} enqueued, of about {jobs}"));
+                    let of = jobs.map(|jobs| format!(", of about {jobs}")).unwrap_or_default();
+                    complain(&format!("{completed} done, {committed} enqueued{of}"));
                 }
             }
         }
     }
 
     /// Says something that happens once.
-    pub(super) fn say(&self, text: &str) {
+    pub(crate) fn say(&self, text: &str) {
         match self {
             Self::Bar(bar) => bar.suspend(|| complain(text)),
             Self::Lines { .. } => complain(text),
@@ -51,7 +55,7 @@ impl Progress {
     }
 
     /// Takes the bar away.
-    pub(super) fn finish(&self) {
+    pub(crate) fn finish(&self) {
         if let Self::Bar(bar) = self {
             bar.finish_and_clear();
         }
@@ -64,6 +68,6 @@ mod tests {
 
     #[test]
     fn the_template_of_the_bar_is_valid() {
-        assert!(ProgressStyle::with_template("{wide_bar} {pos}/{len} {per_sec} {msg}").is_ok());
+        assert!(ProgressStyle::with_template(TEMPLATE).is_ok());
     }
 }
