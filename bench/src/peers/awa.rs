@@ -22,8 +22,6 @@ pub(super) const NAME: &str = "awa";
 const QUEUE: &str = "bench";
 
 const CONCURRENCY: usize = 1_024;
-const PREFETCH: usize = 3_072;
-const BATCH: usize = 1_000;
 /// Connections of the workers.
 const CONNECTIONS: u32 = 8;
 
@@ -49,8 +47,8 @@ impl Peer for Awa {
     }
 
     fn settings(&self) -> &'static str {
-        "sqlx store; concurrency 1,024, prefetch 3,072, max_batch 1,000, flush_at 1,000, otherwise defaults \
-         (wake-ups on, maintenance in the same process, one shard); enqueue_jobs, enqueue_job"
+        "sqlx store; concurrency 1,024, otherwise defaults (claims of up to 1,000, wake-ups on, maintenance in the same \
+         process, one shard), a pool of 8 for the worker; enqueue_jobs, enqueue_job"
     }
 
     async fn missing(&self, _server: &Server) -> Result<Option<String>> {
@@ -91,11 +89,10 @@ impl Queue for Open {
 
     async fn work(&self, runs: Arc<Runs>) -> Result<Box<dyn Crew>> {
         let store: Arc<dyn Store> = Arc::new(self.store.clone());
-        let config = QueueConfig::default().concurrency(CONCURRENCY).prefetch(PREFETCH).max_batch(BATCH);
+        let config = QueueConfig::default().concurrency(CONCURRENCY);
         let worker = Worker::builder(store)
             .control_store(Arc::new(self.control.clone()))
             .queue(QUEUE, config)
-            .flush_at(BATCH)
             .shutdown_grace(Duration::from_secs(5))
             .handler(move |job: BenchJob, _cx: JobContext| {
                 runs.ran(job.seq);

@@ -45,7 +45,7 @@ impl Peer for PgQ {
     }
 
     fn version(&self) -> String {
-        "of the server's package; see the settings".to_owned()
+        "(the server's extension)".to_owned()
     }
 
     fn settings(&self) -> &'static str {

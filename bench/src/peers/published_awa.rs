@@ -64,7 +64,7 @@ impl Peer for PublishedAwa {
     }
 
     async fn install(&self, url: &str) -> Result<()> {
-        let pool = pool(url, 4).await?;
+        let pool = pool(url, CONNECTIONS).await?;
         // The compiler cannot see that this future may move between threads, so it stays here.
         block_in_place(|| Handle::current().block_on(migrations::run(&pool)))?;
         // The first worker of a fresh installation turns its default engine on.
