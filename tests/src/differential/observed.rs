@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use awa_core::attempt::ClosureAnswer;
-use awa_core::store::{JobView, Memory, NoteAnswer, Promoted, Purged, QueueView};
+use awa_core::store::{JobView, Memory, NoteAnswer, Purged, QueueView};
 use awa_core::sweep::RescueCause;
 use awa_core::{CallbackAnswer, JobState, Timestamp};
 
@@ -27,8 +27,8 @@ pub enum Observed {
     Acted(Vec<String>),
     /// What a purge did.
     Purged(Purged),
-    /// What a promotion did.
-    Promoted(Promoted),
+    /// How many jobs became ready. Whether more are due is a hint: PostgreSQL gives it whenever it took as many as it might.
+    Promoted(usize),
     /// The attempts that were ended, by job, lease, exhausted and cause.
     Rescued(Vec<(Job, i64, bool, RescueCause)>),
     /// Nothing that a caller could tell.

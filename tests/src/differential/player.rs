@@ -92,7 +92,7 @@ impl<'s> Player<'s> {
             Step::Rescue => return self.rescue().await,
             Step::Pass { seconds } => self.subject.advance(Duration::from_secs(*seconds)).await,
             Step::Promote { limit } => {
-                return Observed::Promoted(self.store.promote(*limit).await.expect("promote"));
+                return Observed::Promoted(self.store.promote(*limit).await.expect("promote").jobs);
             }
             Step::Cancel { jobs } => return self.cancel(jobs).await,
             Step::Retry { jobs } => return self.retry(jobs).await,
