@@ -25,10 +25,30 @@ fn runner(cases: u32, seed: u64) -> TestRunner {
         cases,
         rng_seed,
         failure_persistence: None,
-        max_shrink_iters: 400,
+        max_shrink_iters: 50,
         max_shrink_time: 240_000,
         ..Config::default()
     })
+}
+
+/// Leaves out each step without which the stores still differ, the latest first, until none is left.
+fn without_idle_steps(
+    mut steps: Vec<Step>,
+    mut difference: Difference,
+    tell: impl Fn(&[Step]) -> Result<Told, Difference>,
+) -> (Vec<Step>, Difference) {
+    let mut at = steps.len();
+    while at > 0 {
+        at -= 1;
+        let mut fewer = steps.clone();
+        fewer.remove(at);
+        if let Err(other) = tell(&fewer) {
+            (steps, difference) = (fewer, other);
+            // What stood behind may be idle now.
+            at = steps.len();
+        }
+    }
+    (steps, difference)
 }
 
 /// Looks for a history that does not end well, and makes it short.
@@ -42,7 +62,7 @@ fn shortest_failure(
         Ok(()) => None,
         Err(TestError::Fail(_, steps)) => {
             let difference = tell(&steps).expect_err("what failed fails again");
-            Some((steps, difference))
+            Some(without_idle_steps(steps, difference, tell))
         }
         Err(TestError::Abort(reason)) => panic!("the run was broken off: {reason}"),
     }

@@ -1,7 +1,7 @@
 //! Tells one history to several stores side by side, and stops where they differ.
 
 use std::any::Any;
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::panic::AssertUnwindSafe;
 
 use awa_conformance::Subject;
@@ -66,8 +66,7 @@ async fn compare(players: &mut [Player<'_>], step: &Step, is_looked_at: bool, to
     let (first, others) = players.split_first_mut().expect("there is a store to begin with");
     let expected = first.play(step).await;
     let line = told.0.last_mut().expect("the step was noted");
-    let answered = format!(" -> {expected:?}");
-    line.push_str(&answered);
+    write!(line, " -> {expected:?}").expect("a text takes everything");
     for other in &mut *others {
         let answered = other.play(step).await;
         if answered != expected {
