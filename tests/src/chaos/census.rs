@@ -147,7 +147,7 @@ pub(super) async fn number(pool: &PgPool, sql: &'static str) -> Result<usize, Fa
 
 #[cfg(test)]
 mod tests {
-    use awa_core::store::{BatchLimit, ClaimRequest, ClaimShape, Consumer, Producer};
+    use awa_core::store::{BatchLimit, ClaimRequest, ClaimShape, Consumer, Maintainer, Producer};
     use awa_core::{AttemptEnd, Closure, InstanceId, JobKind, JsonText, NewJob, Nonce, QueueName};
 
     use super::*;
@@ -159,6 +159,7 @@ mod tests {
         let queue = QueueName::new("census").unwrap();
         let args = JsonText::new("args", "{}").unwrap();
         let job = NewJob::new(queue.clone(), JobKind::new("census").unwrap(), args);
+        fresh.store.open_queue(&queue).await.unwrap();
         fresh.store.enqueue(&[job.clone(), job]).await.unwrap();
         let request = ClaimRequest {
             queue,
