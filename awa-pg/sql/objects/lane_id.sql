@@ -4,7 +4,11 @@
 -- Locks: none.
 -- Caller: enqueue_jobs, open_queue, promote_due, retry_jobs.
 CREATE OR REPLACE FUNCTION /*schema*/awa.lane_id(p_queue text, p_priority smallint, p_shard smallint) RETURNS bigint
-LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $awa$
-    SELECT ('x' || substr(encode(sha256(convert_to(
-        p_priority::text || ':' || p_shard::text || ':' || p_queue, 'UTF8')), 'hex'), 1, 16))::bit(64)::bigint
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $awa$
+BEGIN
+    -- As a SQL function it would be parsed anew in every transaction: what converts a text is not immutable, which keeps
+    -- it from being inlined.
+    RETURN ('x' || substr(encode(sha256(convert_to(
+        p_priority::text || ':' || p_shard::text || ':' || p_queue, 'UTF8')), 'hex'), 1, 16))::bit(64)::bigint;
+END
 $awa$;
