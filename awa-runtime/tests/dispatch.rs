@@ -113,7 +113,8 @@ async fn claims_that_fail_are_repeated_with_growing_pauses() {
         let worker = start(&store, QueueConfig::default());
         tokio::time::sleep(Duration::from_mins(2)).await;
         let calls = store.calls("claim").len();
-        assert!((10..=40).contains(&calls), "{kind:?}: {calls} calls in two minutes");
+        // The pauses grow to five seconds, and each is varied by chance.
+        assert!((10..=80).contains(&calls), "{kind:?}: {calls} calls in two minutes");
         store.fail("claim", None);
         let back = Instant::now();
         until("the job is done", || store.completed() == 1).await;

@@ -129,7 +129,7 @@ async fn i4_a_writer_with_a_lost_claim_changes_nothing() {
         law(answers == [ClosureAnswer::Stale; 2], broken)
     };
     let mutant = async |stage: &Stage| {
-        replace_in(stage, "close_receipts_[0-9]+", "AND b.nonce = w.nonce", "").await;
+        replace_in(stage, "close_receipts_[0-9]+", "AND l.nonce = w.nonce", "").await;
     };
     a_mutant_fails(broken, check, mutant).await;
 }

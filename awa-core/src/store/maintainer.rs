@@ -45,7 +45,7 @@ impl Task {
 pub struct Promoted {
     /// Jobs that became ready.
     pub jobs: usize,
-    /// More are due: promote again at once.
+    /// The call stopped at a limit, its own or that of the store, so that more may be due: promote again at once.
     pub more: bool,
 }
 
