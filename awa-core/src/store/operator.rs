@@ -315,7 +315,8 @@ pub trait Operator: Send + Sync {
     /// Puts jobs that are ready or deferred into another queue, to another priority, or both; one answer per id in input order
     /// (C8). A ready job joins the tail of its new lane (C6); a deferred one goes there when its time comes. It keeps its id,
     /// its shard, its attempts and its key (C14), and is at no instant in two places or in none (C2). A job that is there
-    /// already is answered as done and keeps its place. Running and ended jobs are refused with their state.
+    /// already is answered as done and keeps its place. Running and ended jobs are refused with their state. Among each other
+    /// the jobs of one call are in no promised order.
     async fn move_jobs(&self, jobs: &[JobId], to: &MoveTo) -> Result<Vec<Acted>, StoreError>;
 
     /// Removes the jobs of a queue that wait and were committed when the call began, for good: they are in no state any more,

@@ -21,7 +21,9 @@ impl Player<'_> {
     }
 
     pub(super) async fn retry(&self, jobs: &[Pick]) -> Observed {
-        let jobs = self.named.picked(jobs);
+        // In which order the jobs of one call join a lane is no promise.
+        let mut jobs = self.named.picked(jobs);
+        jobs.sort_unstable();
         self.acted(&self.store.retry(&jobs).await.expect("retry"))
     }
 
@@ -37,7 +39,9 @@ impl Player<'_> {
     }
 
     pub(super) async fn move_to(&self, jobs: &[Pick], to: u8) -> Observed {
-        let jobs = self.named.picked(jobs);
+        // As for a retry.
+        let mut jobs = self.named.picked(jobs);
+        jobs.sort_unstable();
         let to = MoveTo::queue(queue(to)).and_priority(priority(to));
         self.acted(&self.store.move_jobs(&jobs, &to).await.expect("move_jobs"))
     }
