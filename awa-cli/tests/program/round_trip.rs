@@ -70,6 +70,22 @@ fn the_exit_code_decides_and_standard_error_says_why() {
 }
 
 #[test]
+fn claims_are_recorded_in_the_shape_that_was_asked_for() {
+    let (awa, database) = migrated();
+    for (shape, rows, batches) in [("compact", "0", "1"), ("row-local", "1", "1")] {
+        let id = enqueue(&awa, "k", "1", &[]);
+        let worker = awa.start(work("cat >/dev/null", &["--claim-shape", shape]));
+        awa.json_until(&["jobs", "get", &id], in_state("completed"));
+        worker.stop().ok();
+        for (table, expected) in [("lease_claims", rows), ("lease_claim_batches", batches)] {
+            let counted = database.psql(&format!("SELECT count(*) FROM awa.{table}")).unwrap();
+            assert_eq!(counted.trim(), expected, "{table} after {shape}");
+        }
+    }
+    awa.run(["work", "--queue", "q", "--claim-shape", "round", "--exec", "true"]).failed(2, &["--claim-shape"]);
+}
+
+#[test]
 fn a_program_that_takes_too_long_is_ended_with_its_children() {
     let (awa, _database) = migrated();
     let id = enqueue(&awa, "slow", "1", &["--max-attempts", "1"]);
