@@ -13,6 +13,8 @@ use tokio::time::Instant;
 pub(crate) struct Ahead {
     room: usize,
     most: Option<usize>,
+    /// How many start within [`Self::LONGEST_WAIT`] at the pace of the moment.
+    in_time: usize,
     started: usize,
     since: Instant,
 }
@@ -20,12 +22,15 @@ pub(crate) struct Ahead {
 impl Ahead {
     /// What is claimed ahead is to be started within this time. It covers a claim over a slow disk or network.
     const HORIZON: Duration = Duration::from_millis(50);
+    /// A pace foresees nothing. Where the jobs have turned long, those that would wait longer than this are better off with
+    /// another process.
+    pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(1);
     /// A pace that is measured over less is chance.
     const WINDOW: Duration = Duration::from_millis(5);
 
     /// Always room for so many.
     pub(crate) fn fixed(jobs: usize) -> Self {
-        Self { room: jobs, most: None, started: 0, since: Instant::now() }
+        Self { room: jobs, most: None, in_time: jobs, started: 0, since: Instant::now() }
     }
 
     /// As many as the pace asks for, at most `most`; none before it is known.
@@ -38,6 +43,11 @@ impl Ahead {
         self.room
     }
 
+    /// How many of the jobs that wait may go on waiting; what was fixed may for ever.
+    pub(crate) fn may_wait(&self) -> usize {
+        self.in_time.max(self.room)
+    }
+
     /// Notes that a handler was started.
     pub(crate) fn note_start(&mut self) {
         self.started += 1;
@@ -47,8 +57,10 @@ impl Ahead {
     pub(crate) fn adapt(&mut self, now: Instant) {
         let elapsed = now.saturating_duration_since(self.since);
         let Some(most) = self.most.filter(|_| elapsed >= Self::WINDOW) else { return };
-        let in_horizon = self.started as u128 * Self::HORIZON.as_micros() / elapsed.as_micros();
-        self.room = usize::try_from(in_horizon).unwrap_or(most).min(most);
+        let within = |length: Duration| {
+            usize::try_from(self.started as u128 * length.as_micros() / elapsed.as_micros()).unwrap_or(usize::MAX)
+        };
+        (self.room, self.in_time) = (within(Self::HORIZON).min(most), within(Self::LONGEST_WAIT));
         (self.started, self.since) = (0, now);
     }
 }
@@ -82,7 +94,21 @@ mod tests {
     }
 
     #[test]
+    fn what_starts_within_a_second_may_wait() {
+        let mut ahead = Ahead::by_pace(2_000);
+        room_after(&mut ahead, 100, 10);
+        assert_eq!(ahead.may_wait(), 10_000);
+        room_after(&mut ahead, 3, 1_000);
+        assert_eq!(ahead.may_wait(), 3);
+        room_after(&mut ahead, 0, 1_000);
+        assert_eq!(ahead.may_wait(), 0);
+    }
+
+    #[test]
     fn what_is_fixed_stays() {
-        assert_eq!(room_after(&mut Ahead::fixed(7), 1_000, 10), 7);
+        let mut ahead = Ahead::fixed(7);
+        assert_eq!(room_after(&mut ahead, 1_000, 10), 7);
+        assert_eq!(room_after(&mut ahead, 0, 10_000), 7);
+        assert_eq!(ahead.may_wait(), 7);
     }
 }

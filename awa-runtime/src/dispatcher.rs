@@ -7,10 +7,11 @@ use awa_core::store::{BatchLimit, ClaimRequest, Claimed, Horizon};
 use awa_core::{ClaimedJob, InstanceId, Nonce, QueueName, Store, StoreError, StoreErrorKind};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
+use crate::ahead::Ahead;
 use crate::attempt::Attempt;
 use crate::backoff::{Backoff, Trouble};
 use crate::call::bounded;
@@ -83,11 +84,17 @@ impl Dispatcher {
         }
     }
 
-    /// Waits until a claim makes sense, and gives the number of jobs there is room for.
+    /// Waits until a claim makes sense, and gives the number of jobs there is room for. What waits too long for a handler
+    /// meanwhile goes back.
     async fn room(&self) -> usize {
         self.executor.outbox.wait_for_room().await;
         self.pulse.wait_until_fresh().await;
-        self.seats.wait_for_room().await
+        loop {
+            match timeout(Ahead::LONGEST_WAIT, self.seats.wait_for_room()).await {
+                Ok(room) => return room,
+                Err(_) => self.executor.release(&self.seats.give_up_surplus()),
+            }
+        }
     }
 
     /// One claim call, and its jobs on their way to a seat.

@@ -174,6 +174,11 @@ impl Executor {
     /// Hands back attempts that were not started, because the worker stops.
     pub(crate) fn hand_back(&self, unstarted: &[Arc<Attempt>]) {
         self.handed_back.fetch_add(unstarted.len(), Ordering::AcqRel);
+        self.release(unstarted);
+    }
+
+    /// Leaves attempts that were not started to other processes, uncharged.
+    pub(crate) fn release(&self, unstarted: &[Arc<Attempt>]) {
         for attempt in unstarted {
             self.end(attempt, AttemptEnd::Release { delay: Duration::ZERO });
         }

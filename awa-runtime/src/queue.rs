@@ -58,8 +58,7 @@ impl QueueConfig {
     ///
     /// Unless told, as many as are started within 50 ms at the pace of the moment, at most two batches of
     /// [`Self::max_batch`]: thousands of jobs that take microseconds, none that take seconds. What waits here cannot be
-    /// run by another process; the pace foresees nothing, so set a number for a queue whose jobs turn from microseconds to
-    /// seconds.
+    /// run by another process; where jobs have turned long, what would wait for more than a second is handed back, uncharged.
     #[must_use]
     pub fn prefetch(mut self, jobs: usize) -> Self {
         self.prefetch = Some(jobs);

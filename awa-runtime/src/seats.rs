@@ -101,6 +101,15 @@ impl Seats {
         Ok(numbers.into_iter().map(|number| Seat { seats: Arc::clone(self), number, left: false }).collect())
     }
 
+    /// Gives back the youngest of the jobs that wait, as many as would wait too long at the pace of the moment.
+    pub(crate) fn give_up_surplus(&self) -> Vec<Arc<Attempt>> {
+        let mut table = self.lock();
+        table.ahead.adapt(Instant::now());
+        let unoccupied = table.sitting.len() - table.sat;
+        let kept = table.waiting.len().min(unoccupied + table.ahead.may_wait());
+        table.waiting.split_off(kept).into()
+    }
+
     /// Takes no more jobs, and gives back those that have not been started.
     pub(crate) fn close(&self) -> Vec<Arc<Attempt>> {
         let mut table = self.lock();

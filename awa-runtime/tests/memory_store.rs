@@ -123,6 +123,30 @@ async fn a_job_enqueued_while_the_dispatcher_sleeps_starts_at_once() {
     worker.stop().await;
 }
 
+/// Quick jobs are claimed far ahead. When long ones follow, those that wait for a handler are left to other workers.
+#[tokio::test(start_paused = true)]
+async fn what_waits_behind_jobs_that_have_turned_long_is_handed_back_uncharged() {
+    const QUICK: u32 = 5_000;
+    let store = memory();
+    store.enqueue_jobs((0..QUICK + 1_000).map(|number| Numbered { number })).await.unwrap();
+    let handler = |job: Numbered, cx: JobContext| async move {
+        assert_eq!(cx.attempt(), 1);
+        let length = if job.number < QUICK { Duration::from_millis(1) } else { Duration::from_hours(1) };
+        tokio::time::sleep(length).await;
+        Ok(Outcome::Done)
+    };
+    let first = Running::start(with_default_queue(&store).handler(handler));
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let stats = first.stats.read();
+    assert!(stats.released > 100, "it had claimed ahead: {stats:?}");
+    assert_eq!(census(&store).await[&JobState::Running], 16, "only what runs is held");
+    let second = Running::start(with_default_queue(&store).handler(handler));
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_eq!(census(&store).await[&JobState::Running], 32);
+    first.kill().await;
+    second.kill().await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn delayed_jobs_start_when_they_are_due() {
     let store = memory();
