@@ -22,6 +22,7 @@ use crate::heartbeat::Pulse;
 use crate::queue::QueueConfig;
 use crate::seats::Seats;
 use crate::sleep::Sleep;
+use crate::vigil::Vigil;
 
 /// See the module.
 #[derive(Clone)]
@@ -57,6 +58,7 @@ impl Dispatcher {
     async fn claim_and_sleep(&self, rest: &mut Sleep) {
         let (mut backoff, mut trouble) = (Backoff::for_trouble(), Trouble::default());
         let mut contention = Backoff::new(Duration::from_millis(1), Duration::from_millis(50));
+        let mut vigil = Vigil::default();
         while let Some(room) = self.unless_stopped(self.room()).await {
             let max_jobs = BatchLimit::clamped(room.min(self.config.max_batch));
             let found = match self.claim(max_jobs).await {
@@ -71,12 +73,17 @@ impl Dispatcher {
             if let Some(failures) = trouble.over() {
                 info!(queue = %self.queue, failures, "claims get through again");
             }
+            vigil.note(found.jobs, Instant::now());
             let filled = found.jobs >= usize::from(max_jobs.get());
             if filled || (found.more && found.jobs > 0) {
                 contention.reset();
             } else if found.more || found.contended {
                 // Nearly at once, but not in step with whoever is in the way, nor in a hot loop.
                 self.unless_stopped(sleep(contention.pause())).await;
+            } else if let Some(pause) = vigil.pause(Instant::now()) {
+                contention.reset();
+                rest.stay_awake(&*self.store).await;
+                self.unless_stopped(sleep(pause)).await;
             } else {
                 contention.reset();
                 self.unless_stopped(rest.after(found.jobs, found.horizon, &*self.store)).await;

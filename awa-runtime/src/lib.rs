@@ -103,6 +103,7 @@ mod supervise;
 pub mod testing;
 mod threads;
 mod verdict;
+mod vigil;
 mod warned;
 mod watch;
 mod worker;

@@ -31,7 +31,7 @@ pub(crate) struct Sleep {
 
 impl Sleep {
     pub(crate) fn new(queue: QueueName, poll: Duration, call_timeout: Duration) -> Self {
-        let unsound = Backoff::new(Duration::from_millis(50), Duration::from_millis(500));
+        let unsound = Backoff::new(Duration::from_millis(2), Duration::from_millis(500));
         Self { queue, poll, call_timeout, ticket: None, standing: false, unsound, hinted: false, said_polling: false }
     }
 
@@ -59,6 +59,15 @@ impl Sleep {
                 self.wake(wakeups).await;
                 sleep(varied(self.poll)).await;
             }
+        }
+    }
+
+    /// The dispatcher looks again at once: producers need not notify for it.
+    pub(crate) async fn stay_awake(&mut self, store: &dyn Store) {
+        if self.standing
+            && let Some(wakeups) = store.wakeups()
+        {
+            self.wake(wakeups).await;
         }
     }
 

@@ -2,12 +2,13 @@
 -- Parameters: the distinct lanes (parallel arrays queue, priority, shard; shards NULL: as set for the queues, see
 --   spread_lanes); then parallel arrays with one element per job: lane as an index from 1 into the lanes (NULL: all in the first), kind (one element alone serves all), args,
 --   attempt budget (likewise), metadata (NULL: none), earliest start as an absolute time and as microseconds from now
---   (NULL: at once); whether to wake sleeping dispatchers (false for transactions that will be prepared); the present
+--   (NULL: at once); whether to wake sleeping dispatchers (false for transactions that will be prepared; NULL: yes, and
+--   this call is a transaction of its own); the present
 --   for tests; the ids of the jobs, drawn before (NULL: they are drawn now); the numbers of their ordering keys, used where
 --   shards is NULL (NULL for one or for all: none).
 -- Returns: the job ids, in input order.
 -- Locks: ROW EXCLUSIVE on one child of ready_entries.
--- Caller: Producer::enqueue, enqueue_unique_jobs, enqueue in a driver's transaction, other languages.
+-- Caller: Producer::enqueue, enqueue_at_once, enqueue_unique_jobs, enqueue in a driver's transaction, other languages.
 CREATE OR REPLACE FUNCTION /*schema*/awa.enqueue_jobs(
     p_queues text[], p_priorities smallint[], p_shards smallint[], p_lane_of_job smallint[], p_kinds text[],
     p_args json[], p_max_attempts smallint[], p_metadata json[], p_run_at timestamptz[], p_delay_us bigint[],
@@ -91,8 +92,8 @@ BEGIN
             WITH ORDINALITY AS j (job, lane, kind, args, max_attempts, metadata, due, o)
         WHERE j.due;
     END IF;
-    IF p_wake THEN
-        PERFORM /*schema*/awa.wake(v_to.queues);
+    IF p_wake IS NOT FALSE THEN
+        PERFORM /*schema*/awa.wake(v_to.queues, p_wake IS NULL);
     END IF;
     RETURN v_jobs;
 END

@@ -1,7 +1,7 @@
 -- Purpose: stores those of some jobs whose keys nobody holds, in the caller's transaction or in one of its own.
 -- Parameters: as enqueue_jobs, but for the last two; then parallel arrays, one element per job: key (NULL: not unique),
 --   length of its period in microseconds (NULL for all or for one: none), states in which the key is held (see
---   unique_claims), whether it replaces a job that waits (NULL for all: none does); whether to wake sleeping dispatchers; the present for tests; the
+--   unique_claims), whether it replaces a job that waits (NULL for all: none does); whether to wake sleeping dispatchers (as enqueue_jobs); the present for tests; the
 --   numbers of ordering keys, as enqueue_jobs.
 -- Returns: per job, in input order, the id of the job that stands for it, whether it is a new one, and the job that
 --   it has replaced, or NULL (NULL for all where none was to).

@@ -33,7 +33,7 @@ impl PgStore {
         if is_one_statement
             && self.reads_committed(session.as_mut()).await.map_err(|error| error.into_store_error(OPERATION))?
         {
-            return enqueue_on(session.as_mut(), &self.sql, &self.clock, jobs).await;
+            return enqueue_as(session.as_mut(), &self.sql, &self.clock, jobs, Part::Whole).await;
         }
         let refused = |error: PgError| error.into_store_error(OPERATION);
         let limits = crate::session::TransactionLimits::default();
@@ -69,6 +69,36 @@ pub async fn enqueue_on(
     clock: &Clock,
     jobs: &[NewJob],
 ) -> Result<Vec<Enqueued>, StoreError> {
+    enqueue_as(session, sql, clock, jobs, Part::Some).await
+}
+
+/// What a call is of its transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// All of it: the transaction ends with the statement.
+    Whole,
+    /// There may be more before and behind.
+    Some,
+}
+
+impl Part {
+    /// Whether sleeping dispatchers are woken: always, but those who enqueue at the same time, each in a transaction of one
+    /// statement, can leave it to one of them.
+    fn wake(self) -> Param<'static> {
+        match self {
+            Self::Whole => Param::Null(types::BOOL),
+            Self::Some => Param::Bool(true),
+        }
+    }
+}
+
+async fn enqueue_as(
+    session: &mut dyn Session,
+    sql: &Sql,
+    clock: &Clock,
+    jobs: &[NewJob],
+    part: Part,
+) -> Result<Vec<Enqueued>, StoreError> {
     let mut answers = Vec::with_capacity(jobs.len());
     let mut left = jobs;
     while !left.is_empty() {
@@ -77,8 +107,11 @@ pub async fn enqueue_on(
         let columns = Columns::of(chunk);
         let keys = Keys::of(chunk);
         let (statement, params) = match &keys {
-            None => (sql.statement("enqueue/enqueue"), columns.params(&[], clock)),
-            Some(keys) => (sql.statement("enqueue/enqueue_unique"), columns.params(&keys.params(), clock)),
+            None => match columns.plain_params(part, clock) {
+                Some(params) => (sql.statement("enqueue/enqueue_at_once"), params),
+                None => (sql.statement("enqueue/enqueue"), columns.params(&[], part, clock)),
+            },
+            Some(keys) => (sql.statement("enqueue/enqueue_unique"), columns.params(&keys.params(), part, clock)),
         };
         let rows = session.query(statement, &params).await.map_err(|error| error.into_store_error(OPERATION))?;
         let row = only_row(OPERATION, &rows)?;
@@ -202,7 +235,32 @@ impl<'j> Columns<'j> {
         }
     }
 
-    fn params<'p>(&'p self, keys: &[Param<'p>], clock: &Clock) -> Vec<Param<'p>> {
+    /// Those of jobs that are alike and are to run at once, for which there is a cheaper statement.
+    fn plain_params(&self, part: Part, clock: &Clock) -> Option<Vec<Param<'_>>> {
+        let ([queue], [priority], [kind]) = (&self.queues[..], &self.priorities[..], &self.kinds[..]) else {
+            return None;
+        };
+        let &[max_attempts] = &self.max_attempts[..] else { return None };
+        if self.run_at.is_some() || self.delays.is_some() || self.orders.is_some() {
+            return None;
+        }
+        Some(vec![
+            Param::Text((*queue).into()),
+            Param::I16(*priority),
+            Param::Text((*kind).into()),
+            Param::jsons(self.args.as_slice()),
+            Param::I16(max_attempts),
+            self.metadata(),
+            part.wake(),
+            clock.param(),
+        ])
+    }
+
+    fn metadata(&self) -> Param<'_> {
+        self.metadata.as_deref().map_or(Param::Null(types::JSON_ARRAY), Param::opt_jsons)
+    }
+
+    fn params<'p>(&'p self, keys: &[Param<'p>], part: Part, clock: &Clock) -> Vec<Param<'p>> {
         let mut params = vec![
             Param::Texts(List::from(&self.queues)),
             Param::I16s(List::from(&self.priorities)),
@@ -212,7 +270,7 @@ impl<'j> Columns<'j> {
             Param::Texts(List::from(&self.kinds)),
             Param::jsons(self.args.as_slice()),
             Param::I16s(List::from(&self.max_attempts)),
-            self.metadata.as_deref().map_or(Param::Null(types::JSON_ARRAY), Param::opt_jsons),
+            self.metadata(),
             self.run_at
                 .as_deref()
                 .map_or(Param::Null(types::TIMESTAMPTZ_ARRAY), |at| Param::OptTimestamps(List::from(at))),
@@ -221,7 +279,7 @@ impl<'j> Columns<'j> {
         params.extend_from_slice(keys);
         let orders = self.orders.as_deref();
         let orders = orders.map_or(Param::Null(types::INT4_ARRAY), |numbers| Param::OptI32s(List::from(numbers)));
-        params.extend([Param::Bool(true), clock.param(), orders]);
+        params.extend([part.wake(), clock.param(), orders]);
         params
     }
 }
