@@ -7,7 +7,7 @@ use awa_core::store::{BatchLimit, ClaimRequest, Claimed, Horizon};
 use awa_core::{ClaimedJob, InstanceId, Nonce, QueueName, Store, StoreError, StoreErrorKind};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
@@ -60,6 +60,7 @@ impl Dispatcher {
         let mut contention = Backoff::new(Duration::from_millis(1), Duration::from_millis(50));
         let mut vigil = Vigil::default();
         while let Some(room) = self.unless_stopped(self.room()).await {
+            let began = Instant::now();
             let max_jobs = BatchLimit::clamped(room.min(self.config.max_batch));
             let found = match self.claim(max_jobs).await {
                 Ok(found) => found,
@@ -80,10 +81,10 @@ impl Dispatcher {
             } else if found.more || found.contended {
                 // Nearly at once, but not in step with whoever is in the way, nor in a hot loop.
                 self.unless_stopped(sleep(contention.pause())).await;
-            } else if let Some(pause) = vigil.pause(Instant::now()) {
+            } else if let Some(next) = vigil.next(began, Instant::now()) {
                 contention.reset();
                 rest.stay_awake(&*self.store).await;
-                self.unless_stopped(sleep(pause)).await;
+                self.unless_stopped(sleep_until(next)).await;
             } else {
                 contention.reset();
                 self.unless_stopped(rest.after(found.jobs, found.horizon, &*self.store)).await;

@@ -18,8 +18,9 @@ pub(crate) struct Vigil {
 impl Vigil {
     /// Jobs that come at longer intervals are slept for.
     const RARE: Duration = Duration::from_millis(8);
-    const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
-    const LONGEST_PAUSE: Duration = Duration::from_millis(2);
+    /// From the beginning of one look to that of the next, unless the look itself takes longer.
+    const SHORTEST_STEP: Duration = Duration::from_millis(2);
+    const LONGEST_STEP: Duration = Duration::from_millis(4);
     /// Nothing for so many gaps: the stream has ended.
     const PATIENCE: u32 = 4;
     /// But a stream does not end within a hiccup of the disk.
@@ -35,12 +36,12 @@ impl Vigil {
         }
     }
 
-    /// How long to wait before the next look, or `None`: sleep.
-    pub(crate) fn pause(&self, now: Instant) -> Option<Duration> {
+    /// When to look next after a look that began at `last`, or `None`: sleep.
+    pub(crate) fn next(&self, last: Instant, now: Instant) -> Option<Instant> {
         let (gap, found) = (self.gap?, self.found?);
         let silence = now.saturating_duration_since(found);
         let is_on = gap <= Self::RARE && silence < (gap * Self::PATIENCE).max(Self::SHORTEST_PATIENCE);
-        is_on.then(|| gap.clamp(Self::SHORTEST_PAUSE, Self::LONGEST_PAUSE))
+        is_on.then(|| last + (gap * 2).clamp(Self::SHORTEST_STEP, Self::LONGEST_STEP))
     }
 }
 
@@ -64,10 +65,10 @@ mod tests {
     fn a_dispatcher_stays_awake_while_jobs_come_often() {
         let mut vigil = Vigil::default();
         let now = stream(&mut vigil, Instant::now(), 2, 2 * MS);
-        assert_eq!(vigil.pause(now), Some(MS));
+        assert_eq!(vigil.next(now, now), Some(now + 2 * MS));
         vigil.note(0, now + 5 * MS);
-        assert_eq!(vigil.pause(now + 5 * MS), Some(MS), "one look in vain ends nothing");
-        assert_eq!(vigil.pause(now + 11 * MS), None, "the stream has ended");
+        assert_eq!(vigil.next(now + 4 * MS, now + 5 * MS), Some(now + 6 * MS), "one look in vain ends nothing");
+        assert_eq!(vigil.next(now, now + 11 * MS), None, "the stream has ended");
     }
 
     #[test]
@@ -75,9 +76,9 @@ mod tests {
         let mut vigil = Vigil::default();
         let start = Instant::now();
         vigil.note(1, start);
-        assert_eq!(vigil.pause(start), None, "of one job nothing is known");
+        assert_eq!(vigil.next(start, start), None, "of one job nothing is known");
         let now = stream(&mut vigil, start, 1, 20 * MS);
-        assert_eq!(vigil.pause(now), None);
+        assert_eq!(vigil.next(now, now), None);
     }
 
     #[test]
@@ -85,13 +86,13 @@ mod tests {
         let mut vigil = Vigil::default();
         let now = stream(&mut vigil, Instant::now(), 5, MS) + 1_000 * MS;
         vigil.note(1, now);
-        assert_eq!(vigil.pause(now), None);
+        assert_eq!(vigil.next(now, now), None);
     }
 
     #[test]
     fn slower_streams_are_looked_at_less_often() {
         let mut vigil = Vigil::default();
         let now = stream(&mut vigil, Instant::now(), 1, 6 * MS);
-        assert_eq!(vigil.pause(now), Some(2 * MS));
+        assert_eq!(vigil.next(now, now), Some(now + 4 * MS));
     }
 }
