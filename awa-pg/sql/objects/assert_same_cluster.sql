@@ -3,7 +3,7 @@
 -- Parameters: none.
 -- Returns: nothing; raises AW001 with the command that helps.
 -- Locks: none. It reads no table.
--- Caller: enqueue_jobs, append_again, claim_jobs, unpassed_lanes.
+-- Caller: enqueue_jobs, append_again, claim_jobs, peek_queues, unpassed_lanes.
 -- depends on: home_cluster
 CREATE OR REPLACE FUNCTION /*schema*/awa.assert_same_cluster() RETURNS void
 LANGUAGE plpgsql STABLE AS $awa$
