@@ -12,24 +12,27 @@ LANGUAGE plpgsql VOLATILE
 SET jit = off SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off AS $awa$
 DECLARE
-    -- Rows of transactions that still run are walked through in slots up to this size, which is cheaper than to look
-    -- between all of them.
+    -- In a slot up to this size, the lanes that have rows are found by walking from lane to lane, also over rows of transactions
+    -- that still run. Where they turn out to be more than those of the queues, the rows of each lane are looked for, as they are
+    -- in larger slots.
     c_small    CONSTANT bigint := 8388608;
+    c_most     CONSTANT integer := 4 * cardinality(p_queues);
     v_snapshot pg_snapshot;
     v_pointer  bigint;
     v_slot     record;
     v_bytes    bigint;
     v_floor    xid8;
+    v_all      bigint[];
     v_lanes    bigint[];
-    v_owners   integer[];
-    v_found    integer[] := '{}';
+    v_part     bigint[];
+    v_found    bigint[];
     v_los      xid8[];
     v_his      xid8[];
-    v_is_known boolean := false;
 BEGIN
     PERFORM /*schema*/awa.assert_same_cluster();
     v_snapshot := /*schema*/awa.own_snapshot();
     horizon := pg_snapshot_xmin(v_snapshot)::text::bigint;
+    waiting := '{}';
     SELECT last_value INTO v_pointer FROM /*schema*/awa.queue_ring_pointer;
     -- The slots as claim_jobs looks through them; -1 is what was carried over.
     FOR v_slot IN
@@ -46,36 +49,45 @@ BEGIN
         ELSE PERFORM /*schema*/awa.refuse_unknown_slot('queue', v_slot.slot, true);
         END CASE;
         CONTINUE WHEN v_bytes = 0;
-        IF NOT v_is_known THEN
-            v_is_known := true;
-            SELECT array_agg(k.lane_id), array_agg(q.o::integer) INTO v_lanes, v_owners
-            FROM unnest(p_queues) WITH ORDINALITY AS q (queue, o)
-            CROSS JOIN LATERAL (SELECT l.lane_id FROM /*schema*/awa.queue_lanes AS l
-                                WHERE l.queue = q.queue AND NOT l.paused OFFSET 0) AS k;
+        v_lanes := NULL;
+        v_los := ARRAY['0'::xid8];
+        v_his := ARRAY[pg_snapshot_xmax(v_snapshot)];
+        IF v_bytes > c_small THEN
+            v_los := v_los || ARRAY(SELECT x FROM pg_snapshot_xip(v_snapshot) AS x ORDER BY x);
+            v_his := v_los[2:] || v_his;
         END IF;
-        EXIT WHEN v_lanes IS NULL;
-        IF v_bytes <= c_small THEN
-            v_los := ARRAY['0'::xid8];
-            v_his := ARRAY[pg_snapshot_xmax(v_snapshot)];
-        ELSE
-            v_los := ARRAY(SELECT x FROM pg_snapshot_xip(v_snapshot) AS x ORDER BY x);
-            v_his := v_los || pg_snapshot_xmax(v_snapshot);
-            v_los := '0'::xid8 || v_los;
-        END IF;
-        CASE v_slot.slot
-        WHEN -1 THEN
-            v_floor := /*schema*/awa.carried_floor();
-            v_found := v_found || ARRAY(
-                SELECT w.owner FROM unnest(v_lanes, v_owners) AS w (lane, owner)
-                WHERE (SELECT true FROM /*schema*/awa.carried_entries AS c
-                       WHERE c.lane_id = w.lane AND c.moved_xid >= v_floor LIMIT 1));
-        -- each queue slot:
-        WHEN 0/*slot*/ THEN
-            v_found := v_found || /*schema*/awa.peek_lanes_0/*slot*/(v_lanes, v_owners, v_snapshot, v_los, v_his);
-        -- end each
-        ELSE PERFORM /*schema*/awa.refuse_unknown_slot('queue', v_slot.slot, true);
-        END CASE;
+        LOOP
+            IF v_bytes > c_small THEN
+                v_all := coalesce(v_all, ARRAY(
+                    SELECT k.lane_id FROM unnest(p_queues) AS q (queue)
+                    CROSS JOIN LATERAL (SELECT l.lane_id FROM /*schema*/awa.queue_lanes AS l
+                                        WHERE l.queue = q.queue AND NOT l.paused OFFSET 0) AS k));
+                v_lanes := v_all;
+            END IF;
+            CASE v_slot.slot
+            WHEN -1 THEN
+                v_floor := /*schema*/awa.carried_floor();
+                IF v_lanes IS NULL THEN
+                    v_part := ARRAY(SELECT DISTINCT c.lane_id FROM /*schema*/awa.carried_entries AS c
+                                    WHERE c.moved_xid >= v_floor);
+                ELSE
+                    v_part := ARRAY(SELECT w.lane FROM unnest(v_lanes) AS w (lane)
+                                    WHERE (SELECT true FROM /*schema*/awa.carried_entries AS c
+                                           WHERE c.lane_id = w.lane AND c.moved_xid >= v_floor LIMIT 1));
+                END IF;
+            -- each queue slot:
+            WHEN 0/*slot*/ THEN
+                v_part := /*schema*/awa.peek_lanes_0/*slot*/(v_lanes, c_most, v_snapshot, v_los, v_his);
+            -- end each
+            ELSE PERFORM /*schema*/awa.refuse_unknown_slot('queue', v_slot.slot, true);
+            END CASE;
+            EXIT WHEN v_part IS NOT NULL;
+            v_bytes := c_small + 1;
+        END LOOP;
+        v_found := v_found || v_part;
     END LOOP;
-    waiting := ARRAY(SELECT DISTINCT f FROM unnest(v_found) AS f ORDER BY f);
+    IF cardinality(v_found) > 0 THEN
+        waiting := /*schema*/awa.queues_of_lanes(v_found, p_queues);
+    END IF;
 END
 $awa$;
