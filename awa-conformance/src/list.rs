@@ -142,6 +142,16 @@ macro_rules! each_case {
                 moved_jobs_of_one_ordering_key_stay_in_order [Queues];
                 a_moved_job_can_be_cancelled [Queues];
             }
+            peek {
+                a_look_names_every_queue_with_work [];
+                a_look_takes_nothing_and_repeats_itself [];
+                a_paused_queue_need_not_be_named [];
+                a_late_commit_is_seen_by_the_very_next_look [Transactions];
+                a_look_sees_behind_a_claim_that_stopped_at_its_limit [];
+                a_look_sees_what_is_handed_back [Clock];
+                a_look_sees_what_waits_in_older_slots [Rings];
+                many_queues_are_opened_at_once [];
+            }
             pause {
                 a_paused_queue_hands_out_nothing [];
                 an_unknown_queue_can_be_paused [];

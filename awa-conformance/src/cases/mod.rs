@@ -14,6 +14,7 @@ pub mod operate;
 pub mod order;
 pub mod park;
 pub mod pause;
+pub mod peek;
 pub mod progress;
 pub mod purge;
 pub mod queues;

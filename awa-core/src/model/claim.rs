@@ -11,9 +11,10 @@ use crate::attempt::{ClaimedJob, Receipt};
 use crate::frontier::{Snapshot, Step};
 use crate::id::{BatchId, ReceiptId, RunLease, Slot};
 use crate::job::Priority;
+use crate::name::QueueName;
 use crate::ring::Pointer;
 use crate::state::JobState;
-use crate::store::{ClaimRequest, Claimed, Horizon};
+use crate::store::{ClaimRequest, Claimed, Horizon, Peeked};
 use crate::time::Timestamp;
 
 /// The most slots of the queue ring that one call takes jobs from: each costs a database a handful of locks.
@@ -73,6 +74,22 @@ impl Model {
             && (lanes.iter().any(|lane| self.carried.contains_key(lane))
                 || pieces().any(|(lane, slot)| self.has_candidates(lane, slot.slot, &snapshot)));
         claimed
+    }
+
+    /// Which queues have something to claim. See [`Consumer::peek`](crate::store::Consumer::peek).
+    pub fn peek(&self, queues: &[QueueName]) -> Peeked {
+        let snapshot = self.transactions.snapshot();
+        let slots = self.queue_ring.view().claim_slots();
+        let in_ring = slots.iter().flat_map(|slot| self.queue_ring.content(slot.slot).ready.keys());
+        let lanes: BTreeSet<&Lane> = in_ring.chain(self.carried.keys()).collect();
+        let busy: BTreeSet<&QueueName> = lanes
+            .into_iter()
+            .filter(|lane| self.head_ready_at(lane, &slots, &snapshot).is_some())
+            .map(|lane| &lane.queue)
+            .filter(|queue| !self.queues.get(*queue).is_some_and(|queue| queue.paused))
+            .collect();
+        let waiting = queues.iter().map(|queue| busy.contains(queue)).collect();
+        Peeked { waiting, horizon: Horizon(snapshot.xmin().0) }
     }
 
     /// Takes the rows of a lane that go before those in the ring.

@@ -290,7 +290,10 @@ impl Bookkeeper {
     fn claim(&mut self, request: &ClaimRequest) {
         self.nonce += 1;
         let eligible = self.eligible();
+        let peeked = self.model.peek(std::slice::from_ref(&request.queue));
         let claimed = self.model.claim(request, self.now);
+        assert_eq!(peeked.horizon, claimed.horizon, "a look proves as much as a claim");
+        assert!(peeked.waiting[0] || claimed.jobs.is_empty() && !claimed.more, "a look overlooked what a claim found");
         let mut taken: BTreeMap<Lane, Vec<JobId>> = BTreeMap::new();
         for job in &claimed.jobs {
             let lane = eligible.iter().find(|(_, jobs)| jobs.contains(&job.receipt.job));

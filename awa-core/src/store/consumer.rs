@@ -77,7 +77,7 @@ pub struct ClaimRequest {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct Horizon(pub u64);
 
-/// What a claim returned. No jobs, not contended and no more means: nothing is eligible.
+/// What a claim returned. Fewer jobs than asked for, not contended and no more means: nothing else is eligible.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Claimed {
     /// The jobs, in the order in which they should start.
@@ -87,6 +87,15 @@ pub struct Claimed {
     /// The call stopped at a limit of its own while jobs remained: ask again at once.
     pub more: bool,
     /// Everything that began to write before this moment was visible to the claim.
+    pub horizon: Horizon,
+}
+
+/// What a look at many queues found.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Peeked {
+    /// For each queue, in input order, whether a claim may find something in it.
+    pub waiting: Vec<bool>,
+    /// Everything that began to write before this moment was visible to the look.
     pub horizon: Horizon,
 }
 
@@ -127,4 +136,12 @@ pub trait Consumer: Send + Sync {
     /// Which of `receipts` are still open, in input order. A worker asks for its running attempts, to learn that one
     /// of them was cancelled or rescued.
     async fn are_open(&self, receipts: &[Receipt]) -> Result<Vec<bool>, StoreError>;
+
+    /// Looks which of `queues` have something to claim, in one step: what a process asks that serves many queues of which
+    /// few have jobs. Takes nothing and writes nothing.
+    ///
+    /// A queue with a job that a claim at the beginning of the call would have found is told as waiting. One that is told
+    /// so by mistake costs an empty claim; one that nobody knows is not waiting. For the queues that are not waiting the
+    /// answer proves as much as an empty claim with the same horizon.
+    async fn peek(&self, queues: &[QueueName]) -> Result<Peeked, StoreError>;
 }

@@ -183,6 +183,10 @@ pub trait Maintainer: Send + Sync {
     /// Deletes at most `limit` jobs that died `age` ago or before, longest dead first, with the keys that they may hold;
     /// returns how many. One that somebody else holds is passed over.
     async fn forget_dead(&self, age: Duration, limit: usize) -> Result<usize, StoreError>;
+
+    /// Does what [`Self::open_queue`] does for each of `queues`, in one step. Whoever opens the same queues in another order
+    /// at the same time is not in the way.
+    async fn open_queues(&self, queues: &[QueueName]) -> Result<(), StoreError>;
 }
 
 #[cfg(test)]

@@ -45,7 +45,7 @@ mod wakeups;
 
 pub use crate::prune::RetentionPolicy;
 pub use attempts::{AttemptNote, Attempts, Callback, Memory, NoteAnswer};
-pub use consumer::{BatchLimit, ClaimRequest, ClaimShape, Claimed, Consumer, Horizon};
+pub use consumer::{BatchLimit, ClaimRequest, ClaimShape, Claimed, Consumer, Horizon, Peeked};
 pub use maintainer::{
     Drained, Maintainer, PinReport, Promoted, PruneReport, RescueRequest, Rescued, RescuedAttempt, Rotated, Task,
     Unpinned,

@@ -4,7 +4,7 @@
 -- Returns: nothing; raises AW001 with the command that helps.
 -- Locks: none. It reads no table. A session stays in one cluster, whose identity it reads from the control file once and keeps in a
 --   setting.
--- Caller: enqueue_jobs, append_again, claim_jobs, unpassed_lanes.
+-- Caller: enqueue_jobs, append_again, claim_jobs, peek_queues, unpassed_lanes.
 -- depends on: home_cluster
 CREATE OR REPLACE FUNCTION /*schema*/awa.assert_same_cluster() RETURNS void
 LANGUAGE plpgsql VOLATILE AS $awa$

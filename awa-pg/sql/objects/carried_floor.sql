@@ -3,7 +3,7 @@
 -- Returns: a lower bound of carried_entries.moved_xid; 0 when none was found out for this file of the table, which a restore
 --   or a truncation makes anew.
 -- Locks: ACCESS SHARE on the two sequences.
--- Caller: claim_jobs, claim_carried, raise_carried_floor.
+-- Caller: claim_jobs, claim_carried, peek_queues, raise_carried_floor.
 CREATE OR REPLACE FUNCTION /*schema*/awa.carried_floor() RETURNS xid8
 LANGUAGE plpgsql VOLATILE AS $awa$
 DECLARE

@@ -8,8 +8,8 @@ use awa_core::error::{StoreError, StoreErrorKind};
 use awa_core::id::{BatchId, InstanceId, JobId, Nonce, ReceiptId, RunLease, Slot};
 use awa_core::job::{MaxAttempts, Priority};
 use awa_core::json::JsonText;
-use awa_core::name::JobKind;
-use awa_core::store::{ClaimRequest, ClaimShape, Claimed, Horizon};
+use awa_core::name::{JobKind, QueueName};
+use awa_core::store::{ClaimRequest, ClaimShape, Claimed, Horizon, Peeked};
 
 use super::clock::micros_of;
 use super::close::receipt;
@@ -93,6 +93,23 @@ impl PgStore {
         ];
         let rows = self.call(OPERATION, self.sql.statement("claims/are_open"), &params).await?;
         only_row(OPERATION, &rows)?.bools(0).map_err(undecodable(OPERATION))
+    }
+
+    /// See [`Consumer::peek`](awa_core::store::Consumer::peek).
+    pub async fn peek(&self, queues: &[QueueName]) -> Result<Peeked, StoreError> {
+        const OPERATION: &str = "peek";
+        let params = [Param::Texts(queues.iter().map(QueueName::as_str).collect())];
+        let rows = self.call(OPERATION, self.sql.statement("claims/peek"), &params).await?;
+        let row = only_row(OPERATION, &rows)?;
+        let bad = undecodable(OPERATION);
+        let mut waiting = vec![false; queues.len()];
+        for place in row.i32s(0).map_err(&bad)? {
+            let place = usize::try_from(place).unwrap_or(0).wrapping_sub(1);
+            if let Some(queue) = waiting.get_mut(place) {
+                *queue = true;
+            }
+        }
+        Ok(Peeked { waiting, horizon: Horizon(row.i64(1).map_err(&bad)?.unsigned_abs()) })
     }
 }
 

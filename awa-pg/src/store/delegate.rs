@@ -91,6 +91,8 @@ macro_rules! delegate_store {
                 -> Result<Vec<awa_core::attempt::Receipt>, awa_core::StoreError>;
             async fn are_open(&self, receipts: &[awa_core::attempt::Receipt])
                 -> Result<Vec<bool>, awa_core::StoreError>;
+            async fn peek(&self, queues: &[awa_core::QueueName])
+                -> Result<awa_core::store::Peeked, awa_core::StoreError>;
         });
         $crate::delegate_store!(@one $store, $field, awa_core::store::Attempts {
             async fn note(&self, notes: &[awa_core::store::AttemptNote])
@@ -118,6 +120,7 @@ macro_rules! delegate_store {
             async fn open_queue(&self, queue: &awa_core::QueueName) -> Result<(), awa_core::StoreError>;
             async fn forget_dead(&self, age: std::time::Duration, limit: usize)
                 -> Result<usize, awa_core::StoreError>;
+            async fn open_queues(&self, queues: &[awa_core::QueueName]) -> Result<(), awa_core::StoreError>;
         });
         $crate::delegate_store!(@one $store, $field, awa_core::store::Operator {
             async fn get(&self, job: awa_core::JobId)

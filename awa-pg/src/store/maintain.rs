@@ -56,4 +56,10 @@ impl PgStore {
         let jobs = only_row(OPERATION, &rows)?.i64(0).map_err(undecodable(OPERATION))?;
         Ok(usize::try_from(jobs).unwrap_or(0))
     }
+
+    /// See [`Maintainer::open_queues`](awa_core::store::Maintainer::open_queues).
+    pub async fn open_queues(&self, queues: &[QueueName]) -> Result<(), StoreError> {
+        let params = [Param::Texts(queues.iter().map(QueueName::as_str).collect())];
+        self.call("open_queues", self.sql.statement("ticks/open_queues"), &params).await.map(drop)
+    }
 }

@@ -1,6 +1,6 @@
 //! A store in memory that does what the contract says and what a script adds: outages, refusals, lost answers.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -185,11 +185,20 @@ impl State {
         self.ready.extend(due.into_iter().map(|(_, job): (Instant, i64)| job));
         let mut jobs = Vec::new();
         for _ in 0..request.max_jobs.get() {
-            let Some(job) = self.ready.pop_front() else { break };
+            let Some(at) = self.ready.iter().position(|job| self.known[job].queue == request.queue) else { break };
+            let job = self.ready.remove(at).unwrap();
             jobs.push(self.hand_out(job, request, jobs.len() + 1));
         }
         self.next_batch += 1;
         Claimed { jobs, horizon: Horizon(self.next_job.unsigned_abs()), ..Claimed::default() }
+    }
+
+    fn peek(&self, queues: &[QueueName]) -> Peeked {
+        let now = Instant::now();
+        let due = self.deferred.iter().filter(|(at, _)| *at <= now).map(|(_, job)| job);
+        let busy: HashSet<&QueueName> = self.ready.iter().chain(due).map(|job| &self.known[job].queue).collect();
+        let waiting = queues.iter().map(|queue| busy.contains(queue)).collect();
+        Peeked { waiting, horizon: Horizon(self.next_job.unsigned_abs()) }
     }
 
     fn hand_out(&mut self, job: i64, request: &ClaimRequest, index: usize) -> ClaimedJob {
@@ -301,6 +310,11 @@ impl Consumer for FakeStore {
         let state = self.state();
         Ok(receipts.iter().map(|receipt| state.open.get(&receipt.id) == Some(receipt)).collect())
     }
+
+    async fn peek(&self, queues: &[QueueName]) -> Result<Peeked, StoreError> {
+        self.enter("peek", queues.len())?;
+        Ok(self.state().peek(queues))
+    }
 }
 
 /// Notes are taken while the attempt is open, and forgotten; nobody ever calls back.
@@ -374,6 +388,10 @@ impl Maintainer for FakeStore {
 
     async fn forget_dead(&self, _: Duration, _: usize) -> Result<usize, StoreError> {
         self.enter("forget_dead", 1).map(|()| 0)
+    }
+
+    async fn open_queues(&self, queues: &[QueueName]) -> Result<(), StoreError> {
+        self.enter("open_queues", queues.len())
     }
 }
 

@@ -8,9 +8,9 @@ use awa_core::retry::RetryPolicy;
 use awa_core::ring::{RingKind, RotationPolicy};
 use awa_core::store::{
     Accuracy, Acted, AttemptNote, Attempts, Callback, CensusCount, ClaimRequest, Claimed, Consumer, Counts, Drained,
-    Grown, JobFilter, JobView, Maintainer, Memory, MoveTo, NoteAnswer, Operator, Producer, Promoted, PruneReport,
-    PurgeScope, Purged, QueueView, RescueRequest, Rescued, RetentionPolicy, Rotated, SleepTicket, Task, Unpinned,
-    Wakeups,
+    Grown, JobFilter, JobView, Maintainer, Memory, MoveTo, NoteAnswer, Operator, Peeked, Producer, Promoted,
+    PruneReport, PurgeScope, Purged, QueueView, RescueRequest, Rescued, RetentionPolicy, Rotated, SleepTicket, Task,
+    Unpinned, Wakeups,
 };
 use awa_core::unpin::UnpinPolicy;
 use awa_core::{
@@ -51,6 +51,10 @@ impl<S: Store> Consumer for FaultyStore<S> {
 
     async fn are_open(&self, receipts: &[Receipt]) -> Result<Vec<bool>, StoreError> {
         self.run(Operation::AreOpen, self.inside.are_open(receipts)).await
+    }
+
+    async fn peek(&self, queues: &[QueueName]) -> Result<Peeked, StoreError> {
+        self.run(Operation::Peek, self.inside.peek(queues)).await
     }
 }
 
@@ -109,6 +113,10 @@ impl<S: Store> Maintainer for FaultyStore<S> {
 
     async fn forget_dead(&self, age: Duration, limit: usize) -> Result<usize, StoreError> {
         self.run(Operation::ForgetDead, self.inside.forget_dead(age, limit)).await
+    }
+
+    async fn open_queues(&self, queues: &[QueueName]) -> Result<(), StoreError> {
+        self.run(Operation::OpenQueues, self.inside.open_queues(queues)).await
     }
 }
 

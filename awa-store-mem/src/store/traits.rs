@@ -8,9 +8,9 @@ use awa_core::retry::RetryPolicy;
 use awa_core::ring::{RingKind, RotationPolicy};
 use awa_core::store::{
     Accuracy, Acted, AttemptNote, Attempts, Callback, CensusCount, ClaimRequest, Claimed, Consumer, Counts, Drained,
-    Grown, JobFilter, JobView, Maintainer, Memory, MoveTo, NoteAnswer, Operator, Producer, Promoted, PruneReport,
-    PurgeScope, Purged, QueueView, RescueRequest, Rescued, RetentionPolicy, Rotated, SleepTicket, Task, Unpinned,
-    Wakeups,
+    Grown, JobFilter, JobView, Maintainer, Memory, MoveTo, NoteAnswer, Operator, Peeked, Producer, Promoted,
+    PruneReport, PurgeScope, Purged, QueueView, RescueRequest, Rescued, RetentionPolicy, Rotated, SleepTicket, Task,
+    Unpinned, Wakeups,
 };
 use awa_core::unpin::UnpinPolicy;
 use awa_core::{
@@ -51,6 +51,10 @@ impl Consumer for MemStore {
 
     async fn are_open(&self, receipts: &[Receipt]) -> Result<Vec<bool>, StoreError> {
         self.step("are_open", |model, _| model.are_open(receipts))
+    }
+
+    async fn peek(&self, queues: &[QueueName]) -> Result<Peeked, StoreError> {
+        self.step("peek", |model, _| model.peek(queues))
     }
 }
 
@@ -109,6 +113,10 @@ impl Maintainer for MemStore {
 
     async fn forget_dead(&self, age: Duration, limit: usize) -> Result<usize, StoreError> {
         self.step("forget_dead", |model, now| model.forget_dead(age, limit, now))
+    }
+
+    async fn open_queues(&self, queues: &[QueueName]) -> Result<(), StoreError> {
+        self.step("open_queues", |model, _| queues.iter().for_each(|queue| model.open_queue(queue)))
     }
 }
 

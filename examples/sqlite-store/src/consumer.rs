@@ -3,7 +3,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use awa_core::attempt::Receipt;
 use awa_core::job::Priority;
-use awa_core::store::{ClaimRequest, Claimed, Consumer};
+use awa_core::store::{ClaimRequest, Claimed, Consumer, Peeked};
 use awa_core::sweep::Beats;
 use awa_core::{BatchId, Closure, ClosureAnswer, InstanceId, QueueName, ReceiptId, StoreError, Timestamp};
 use rusqlite::{OptionalExtension, Transaction, params};
@@ -93,6 +93,20 @@ impl Consumer for SqliteStore {
             receipts.iter().map(|receipt| Ok(open_attempt(transaction, receipt)?.is_some())).collect()
         })
     }
+
+    async fn peek(&self, queues: &[QueueName]) -> Result<Peeked, StoreError> {
+        self.step("peek", |transaction, _| {
+            let waiting = queues.iter().map(|queue| has_work(transaction, queue)).collect::<Result<_, _>>()?;
+            Ok(Peeked { waiting, ..Peeked::default() }) // horizons are for wake-ups, and there are none
+        })
+    }
+}
+
+/// Whether a claim would find something.
+fn has_work(transaction: &Transaction<'_>, queue: &QueueName) -> rusqlite::Result<bool> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM jobs WHERE queue = ?1 AND state = 'ready')
+                   AND NOT EXISTS (SELECT 1 FROM queues WHERE queue = ?1 AND paused)";
+    transaction.prepare_cached(sql)?.query_row([queue.as_str()], |row| row.get(0))
 }
 
 /// The lanes of a queue that have jobs, the most urgent first; equals take turns.

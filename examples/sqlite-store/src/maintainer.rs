@@ -117,6 +117,13 @@ impl Maintainer for SqliteStore {
             transaction.execute(sql, params![latest, i64::try_from(limit).unwrap_or(i64::MAX)])
         })
     }
+
+    async fn open_queues(&self, queues: &[QueueName]) -> Result<(), StoreError> {
+        self.step("open_queues", |transaction, _| {
+            let mut open = transaction.prepare_cached("INSERT OR IGNORE INTO queues (queue) VALUES (?1)")?;
+            queues.iter().try_for_each(|queue| open.execute([queue.as_str()]).map(drop))
+        })
+    }
 }
 
 fn cause(

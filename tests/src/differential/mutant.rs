@@ -10,8 +10,9 @@ use awa_core::retry::RetryPolicy;
 use awa_core::ring::{RingKind, RotationPolicy};
 use awa_core::store::{
     Accuracy, Acted, AttemptNote, Attempts, Callback, CensusCount, ClaimRequest, Claimed, Consumer, Counts, Drained,
-    Grown, JobFilter, JobView, Maintainer, Memory, MoveTo, NoteAnswer, Operator, Producer, Promoted, PruneReport,
-    PurgeScope, Purged, QueueView, RescueRequest, Rescued, RetentionPolicy, Rotated, Task, Unpinned, Wakeups,
+    Grown, JobFilter, JobView, Maintainer, Memory, MoveTo, NoteAnswer, Operator, Peeked, Producer, Promoted,
+    PruneReport, PurgeScope, Purged, QueueView, RescueRequest, Rescued, RetentionPolicy, Rotated, Task, Unpinned,
+    Wakeups,
 };
 use awa_core::unpin::UnpinPolicy;
 use awa_core::{
@@ -183,6 +184,10 @@ impl Consumer for Mutant {
     async fn are_open(&self, receipts: &[Receipt]) -> Result<Vec<bool>, StoreError> {
         self.inside.are_open(receipts).await
     }
+
+    async fn peek(&self, queues: &[QueueName]) -> Result<Peeked, StoreError> {
+        self.inside.peek(queues).await
+    }
 }
 
 #[async_trait]
@@ -246,6 +251,10 @@ impl Maintainer for Mutant {
 
     async fn forget_dead(&self, age: Duration, limit: usize) -> Result<usize, StoreError> {
         self.inside.forget_dead(age, limit).await
+    }
+
+    async fn open_queues(&self, queues: &[QueueName]) -> Result<(), StoreError> {
+        self.inside.open_queues(queues).await
     }
 }
 
