@@ -28,11 +28,11 @@ DECLARE
     v_pointer   bigint;
     v_slot      record;
     v_lane      record;
-    v_head      timestamptz;
-    v_last      bigint;
-    v_lasts     bigint[];
+    v_peek      record;
     v_lanes     bigint[];
-    v_urgencies smallint[];
+    v_ranks     smallint[];
+    v_heads     timestamptz[];
+    v_lasts     bigint[];
     v_slots     smallint[];
     v_work      record;
     v_ready     smallint;
@@ -64,20 +64,19 @@ BEGIN
     v_carries := pg_relation_size('/*schema*/awa.carried_entries') > 0;
     IF v_carries THEN
         v_floor := /*schema*/awa.carried_floor();
-        FOR v_lane IN
-            SELECT l.lane_id, l.priority, c.created_at
-            FROM /*schema*/awa.queue_lanes AS l
-            CROSS JOIN LATERAL (SELECT e.created_at FROM /*schema*/awa.carried_entries AS e
-                                WHERE e.lane_id = l.lane_id AND e.moved_xid >= v_floor
-                                ORDER BY e.moved_xid, e.xid, e.job_id LIMIT 1) AS c
-            WHERE l.queue = p_queue AND NOT l.paused
-        LOOP
-            v_lanes := v_lanes || v_lane.lane_id;
-            v_slots := v_slots || (-1)::smallint;
-            v_lasts := v_lasts || 0::bigint;
-            v_urgencies := v_urgencies || greatest(1, v_lane.priority - CASE WHEN p_aging_us IS NULL THEN 0
-                ELSE greatest(0, floor(extract(epoch FROM v_now - v_lane.created_at) * 1000000 / p_aging_us)) END)::smallint;
-        END LOOP;
+        SELECT array_agg(l.lane_id) AS lanes, array_agg(l.priority) AS priorities, array_agg(c.created_at) AS heads INTO v_peek
+        FROM /*schema*/awa.queue_lanes AS l
+        CROSS JOIN LATERAL (SELECT e.created_at FROM /*schema*/awa.carried_entries AS e
+                            WHERE e.lane_id = l.lane_id AND e.moved_xid >= v_floor
+                            ORDER BY e.moved_xid, e.xid, e.job_id LIMIT 1) AS c
+        WHERE l.queue = p_queue AND NOT l.paused;
+        IF v_peek.lanes IS NOT NULL THEN
+            v_lanes := v_peek.lanes;
+            v_ranks := v_peek.priorities;
+            v_heads := v_peek.heads;
+            v_lasts := array_fill(NULL::bigint, ARRAY[cardinality(v_lanes)]);
+            v_slots := array_fill((-1)::smallint, ARRAY[cardinality(v_lanes)]);
+        END IF;
     END IF;
     -- Then undrained slots, oldest first, and the pointer's own even if its rotation is not visible yet.
     FOR v_slot IN
@@ -85,26 +84,18 @@ BEGIN
         WHERE s.state IN ('open', 'sealed') OR s.slot = (v_pointer & 63)
         ORDER BY s.slot = (v_pointer & 63), s.generation
     LOOP
-        FOR v_lane IN
-            SELECT l.lane_id, l.priority FROM /*schema*/awa.queue_lanes AS l WHERE l.queue = p_queue AND NOT l.paused
-        LOOP
-            CASE v_slot.slot
-            -- each queue slot:
-            WHEN 0/*slot*/ THEN
-                SELECT p.head, p.last_batch INTO v_head, v_last
-                FROM /*schema*/awa.peek_lane_0/*slot*/(v_lane.lane_id, v_snapshot) AS p;
-            -- end each
-            ELSE PERFORM /*schema*/awa.refuse_unknown_slot('queue', v_slot.slot, true);
-            END CASE;
-            IF v_head IS NOT NULL THEN
-                v_lanes := v_lanes || v_lane.lane_id;
-                v_slots := v_slots || v_slot.slot;
-                v_lasts := v_lasts || coalesce(v_last, 0);
-                -- The head may be younger than now, by a clock that was set back.
-                v_urgencies := v_urgencies || greatest(1, v_lane.priority - CASE WHEN p_aging_us IS NULL THEN 0
-                    ELSE greatest(0, floor(extract(epoch FROM v_now - v_head) * 1000000 / p_aging_us)) END)::smallint;
-            END IF;
-        END LOOP;
+        CASE v_slot.slot
+        -- each queue slot:
+        WHEN 0/*slot*/ THEN v_peek := /*schema*/awa.peek_queue_0/*slot*/(p_queue, v_snapshot);
+        -- end each
+        ELSE PERFORM /*schema*/awa.refuse_unknown_slot('queue', v_slot.slot, true);
+        END CASE;
+        CONTINUE WHEN v_peek.lanes IS NULL;
+        v_lanes := v_lanes || v_peek.lanes;
+        v_ranks := v_ranks || v_peek.priorities;
+        v_heads := v_heads || v_peek.heads;
+        v_lasts := v_lasts || v_peek.last_batches;
+        v_slots := v_slots || array_fill(v_slot.slot, ARRAY[cardinality(v_peek.lanes)]);
     END LOOP;
     IF v_lanes IS NOT NULL THEN
         IF current_setting('synchronous_commit') IN ('off', 'local') THEN
@@ -112,12 +103,15 @@ BEGIN
         END IF;
         -- The children are locked since the peek; a slot that reads free now was reclaimed before that.
         FOR v_work IN
-            SELECT w.lane, min(w.urgency) AS urgency,
-                   coalesce(array_agg(w.slot ORDER BY w.o) FILTER (WHERE w.slot >= 0), '{}') AS slots
-            FROM unnest(v_lanes, v_urgencies, v_slots, v_lasts) WITH ORDINALITY AS w (lane, urgency, slot, last, o)
+            SELECT w.lane, coalesce(array_agg(w.slot ORDER BY w.o) FILTER (WHERE w.slot >= 0), '{}') AS slots
+            FROM unnest(v_lanes, v_ranks, v_heads, v_lasts, v_slots) WITH ORDINALITY AS w (lane, rank, head, last, slot, o)
             LEFT JOIN /*schema*/awa.queue_ring_slots AS s ON s.slot = w.slot
             WHERE s.state <> 'free' OR s.slot = (v_pointer & 63) OR w.slot < 0
-            GROUP BY w.lane ORDER BY min(w.urgency), max(w.last)
+            GROUP BY w.lane
+            -- The head may be younger than now, by a clock that was set back.
+            ORDER BY min(greatest(1, w.rank - CASE WHEN p_aging_us IS NULL THEN 0
+                         ELSE greatest(0, floor(extract(epoch FROM v_now - w.head) * 1000000 / p_aging_us)) END)),
+                     max(coalesce(w.last, 0))
         LOOP
             IF NOT pg_try_advisory_xact_lock(/*schema*/awa.lane_key(v_work.lane)) THEN
                 contended := true;

@@ -1,14 +1,12 @@
--- Purpose: whether a lane has a row in one slot that a claim with this snapshot could take. Takes no lock beyond those
---   of reading, writes nothing and needs no transaction number, so that an empty poll costs almost nothing.
--- Parameters: lane; the snapshot of the claim.
--- Returns: when the first such job was enqueued, or NULL when there is none (rows under a tombstone count: the claim sees
---   to them); and the last batch that was claimed of the lane in this slot, by which equally urgent lanes take turns.
+-- Purpose: whether one lane has a row in one slot that is visible and not passed, as peek_queue_0 tells it of all lanes of a queue.
+-- Parameters: lane, which need not be among queue_lanes; the snapshot.
+-- Returns: when the first such job was enqueued, or NULL when there is none (rows under a tombstone count).
 -- Locks: ACCESS SHARE on the children of ready_entries and ready_claim_attempt_batches, kept to the end of the
---   transaction, so that the slot cannot be reclaimed between the peek and the claim.
--- Caller: claim_jobs.
+--   transaction.
+-- Caller: unpassed_lanes_0.
 -- per slot of: queue ring
 CREATE OR REPLACE FUNCTION /*schema*/awa.peek_lane_0/*slot*/(
-    p_lane bigint, p_snapshot pg_snapshot, OUT head timestamptz, OUT last_batch bigint)
+    p_lane bigint, p_snapshot pg_snapshot, OUT head timestamptz)
 LANGUAGE plpgsql VOLATILE AS $awa$
 DECLARE
     v_seen  pg_snapshot;
@@ -17,9 +15,8 @@ DECLARE
     v_seq   bigint;
     v_probe record;
 BEGIN
-    SELECT b.seq, b.seen, b.part_xids, b.part_jobs, b.batch_id INTO v_seq, v_seen, v_xids, v_jobs, last_batch
+    SELECT b.seq, b.seen, b.part_xids, b.part_jobs INTO v_seq, v_seen, v_xids, v_jobs
     FROM /*schema*/awa.ready_claim_attempt_batches_0/*slot*/ AS b WHERE b.lane_id = p_lane ORDER BY b.seq DESC LIMIT 1;
-    -- A damaged cursor may hide every row; then no claim would come to look at it.
     IF pg_snapshot_xmax(v_seen) > pg_snapshot_xmax(p_snapshot)
        OR cardinality(v_xids) IS DISTINCT FROM cardinality(v_jobs) THEN
         PERFORM /*schema*/awa.assert_cursor(0/*slot*/::smallint, p_lane, v_seq);
