@@ -20,6 +20,7 @@ const LAST: usize = 1_000;
 pub struct Halt {
     gate: PgConnection,
     number: i64,
+    place: String,
 }
 
 impl Halt {
@@ -47,12 +48,12 @@ impl Halt {
         );
         run(&mut gate, &function).await;
         replace_in(stage, functions, text, &format!("PERFORM public.halt_{number}(); {text}")).await;
-        Self { gate, number }
+        Self { gate, number, place: format!("{functions}, {text:?}") }
     }
 
     /// The next `sessions` sessions that come here stand still.
     pub async fn arm(&mut self, sessions: usize) {
-        let Self { gate, number } = self;
+        let Self { gate, number, .. } = self;
         let first = LAST + 1 - sessions;
         let sql = format!("SELECT pg_advisory_lock({number}), setval('public.arrivals_{number}', {first}, false)");
         run(gate, &sql).await;
@@ -75,12 +76,12 @@ impl Halt {
             }
             tokio::task::yield_now().await;
         }
-        panic!("{sessions} sessions did not come to the halt");
+        panic!("{sessions} sessions did not come to {}", self.place);
     }
 
     /// Lets all who stand here go on, and everybody else pass.
     pub async fn release(&mut self) {
-        let Self { gate, number } = self;
+        let Self { gate, number, .. } = self;
         let sql = format!("SELECT setval('public.arrivals_{number}', {}), pg_advisory_unlock({number})", LAST + 1);
         run(gate, &sql).await;
     }

@@ -5,12 +5,15 @@ use std::time::Duration;
 use awa_core::attempt::ErrorText;
 use awa_core::ring::RingKind;
 use awa_core::store::{ClaimRequest, ClaimShape, Consumer};
+use awa_core::unpin::UnpinPolicy;
 use awa_core::{AttemptEnd, ClaimedJob, JsonText};
 
 use crate::stage::Stage;
 
 /// A minute.
 pub const MINUTE: Duration = Duration::from_mins(1);
+/// Frees as many slots as may be.
+pub const UNPIN: UnpinPolicy = UnpinPolicy { min_free: u8::MAX, max_rows: 500, max_attempts: 100 };
 
 /// How the attempts of a race are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,6 +71,22 @@ pub fn every_end() -> Vec<(AttemptEnd, &'static str)> {
         (AttemptEnd::Release { delay: Duration::ZERO }, "ready"),
         (AttemptEnd::Park { timeout: hour }, "waiting"),
     ]
+}
+
+/// Attempts of this shape that keep the oldest slot of each ring, when no slot is free any more: the next unpinning moves them.
+///
+/// # Panics
+/// When something waits in the queue that goes before the jobs that take the rings around.
+pub async fn pinned(stage: &Stage, shape: Shape) -> Vec<ClaimedJob> {
+    let running = shape.claim(stage, None).await;
+    for _ in 0..3 {
+        let passing = Shape::Single.claim(stage, None).await;
+        stage.complete(&passing).await;
+        for ring in [RingKind::Queue, RingKind::Claim] {
+            stage.rotate(ring).await;
+        }
+    }
+    running
 }
 
 /// Turns the rings, and tells how many slots beside the open ones are in use then.

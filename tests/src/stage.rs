@@ -183,7 +183,9 @@ impl Stage {
         for row in rows.fetch_all(self.store().pool()).await.expect("the jobs can be read") {
             places.entry(JobId(row.get(0))).or_default().push(row.get(1));
         }
-        places.values_mut().for_each(|states| states.sort_unstable());
+        for states in places.values_mut() {
+            states.sort_unstable();
+        }
         places
     }
 

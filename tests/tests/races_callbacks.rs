@@ -4,10 +4,9 @@
 use awa_core::attempt::ErrorText;
 use awa_core::ring::RingKind;
 use awa_core::store::{Acted, AttemptNote, Attempts, Callback, Consumer, Maintainer, NoteAnswer, Operator};
-use awa_core::unpin::UnpinPolicy;
 use awa_core::{AttemptEnd, CallbackAnswer, CallbackToken, ClaimedJob, Closure, ClosureAnswer, JobId, JsonText};
 use awa_tests::halt::{Halt, complaint, replace_in};
-use awa_tests::shapes::{MINUTE, Shape, every_end, slots_kept};
+use awa_tests::shapes::{MINUTE, Shape, UNPIN, every_end, slots_kept};
 use awa_tests::stage::{Stage, steady_retry};
 use tokio::task::JoinHandle;
 
@@ -53,7 +52,7 @@ async fn parked(stage: &Stage, shape: Shape, token: CallbackToken) -> JobId {
     let note = AttemptNote::callback(attempt.receipt, token);
     assert_eq!(stage.store().note(&[note]).await.unwrap(), [NoteAnswer::Noted { callback: Some(token) }]);
     let park = AttemptEnd::Park { timeout: MINUTE };
-    assert_eq!(stage.end(&[attempt.clone()], park).await, [CLOSED]);
+    assert_eq!(stage.end(std::slice::from_ref(&attempt), park).await, [CLOSED]);
     attempt.receipt.job
 }
 
@@ -84,8 +83,7 @@ async fn three_stand_still(stage: &Stage, orders: &[[usize; 3]]) {
             halts[2].until_reached(1).await;
             if is_moved {
                 stage.rotate(RingKind::Lease).await;
-                let policy = UnpinPolicy { min_free: u8::MAX, ..UnpinPolicy::default() };
-                stage.store().unpin(&policy).await.unwrap();
+                stage.store().unpin(&UNPIN).await.unwrap();
             }
             let mut calls = [Some(callback), Some(time_out), Some(cancel)];
             for (turn, who) in order.iter().enumerate() {
