@@ -163,7 +163,7 @@ async fn wishes_all_but_one(stage: &Stage, wish: &str, end: &AttemptEnd) {
         match wish {
             "promote" => drop(store.promote(100).await.expect("one that is held fails the whole tick")),
             "forget" => drop(store.forget_dead(Duration::ZERO, 100).await.unwrap()),
-            _ => drop(store.tidy().await.unwrap()),
+            _ => store.tidy().await.unwrap(),
         }
         stage.number(&format!("SELECT count(*) FROM awa.{table}")).await
     };

@@ -57,9 +57,9 @@ async fn a_rescuer_stands_still(stage: &Stage, halt: &mut Halt, shape: Shape, is
     for (way, state) in every_end() {
         let jobs = shape.claim(stage, (!is_silent).then_some(DEADLINE)).await;
         if is_silent {
-            stage.outlive().await
+            stage.outlive().await;
         } else {
-            overrun(stage).await
+            overrun(stage).await;
         }
         halt.arm(1).await;
         let rescuer = rescue(stage);
@@ -186,9 +186,9 @@ async fn rescuers_that_found_the_same_attempts_charge_each_once() {
             for (first_is_silent, second_is_silent) in [(true, true), (false, false), (false, true)] {
                 let jobs = shape.claim(&stage, (!first_is_silent).then_some(DEADLINE)).await;
                 if first_is_silent {
-                    stage.outlive().await
+                    stage.outlive().await;
                 } else {
-                    overrun(&stage).await
+                    overrun(&stage).await;
                 }
                 halt.arm(2).await;
                 let first = rescue(&stage);

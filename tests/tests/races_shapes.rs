@@ -99,8 +99,11 @@ async fn a_move_that_stood_still_while_its_attempt_ended_moves_nothing() {
     }
 }
 
+/// What makes a job one of a way in, by its number.
+type Change = fn(usize, NewJob) -> NewJob;
+
 /// Jobs that carry their own number.
-fn numbered(stage: &Stage, name: &str, change: impl Fn(usize, NewJob) -> NewJob) -> Vec<NewJob> {
+fn numbered(stage: &Stage, name: &str, change: Change) -> Vec<NewJob> {
     (0..6).map(|number| change(number, stage.job(&format!("\"{name} {number}\"")))).collect()
 }
 
@@ -120,11 +123,11 @@ async fn ids_that_two_producers_drew_in_turns_name_the_right_jobs() {
     let all = "generate_series(1, cardinality(p_args))";
     replace_in(&stage, "enqueue_unique_jobs", all, &format!("{all} AS g")).await;
     let mut halt = Halt::before(&stage, "draw", "NULL; END IF").await;
-    let ways: [(&str, &dyn Fn(usize, NewJob) -> NewJob); 4] = [
-        ("plain", &|_, job| job),
-        ("lanes", &|number, job| job.with_priority(if number % 2 == 0 { Priority::URGENT } else { Priority::BULK })),
-        ("delayed", &|number, job| if number % 3 == 0 { job } else { job.with_run_at(RunAt::After(MINUTE)) }),
-        ("unique", &|number, job| {
+    let ways: [(&str, Change); 4] = [
+        ("plain", |_, job| job),
+        ("lanes", |number, job| job.with_priority(if number % 2 == 0 { Priority::URGENT } else { Priority::BULK })),
+        ("delayed", |number, job| if number % 3 == 0 { job } else { job.with_run_at(RunAt::After(MINUTE)) }),
+        ("unique", |number, job| {
             let key = UniqueBy::text(format!("{:?} {number}", job.args())).key_of(&job).unwrap();
             job.with_unique(Unique::new(key))
         }),
