@@ -49,13 +49,13 @@ fn the_page_on_stores_shows_the_example_that_is_run() {
 /// A test that was renamed would leave a table that proves nothing.
 #[test]
 fn the_tests_that_the_tables_name_are_there() {
-    let crates = ["awa-conformance", "awa-core", "awa-pg", "awa-runtime", "tests"];
+    let crates = ["awa-cli", "awa-conformance", "awa-core", "awa-pg", "awa-runtime", "awa-store-mem", "tests"];
     let sources: String = crates
         .iter()
         .flat_map(|name| rust_files(&root().join(name)))
         .map(|path| fs::read_to_string(path).expect("a source can be read"))
         .collect();
-    for page in ["correctness.md", "findings.md"] {
+    for page in ["bug-classes.md", "correctness.md", "findings.md"] {
         let text = fs::read_to_string(root().join("docs").join(page)).expect("the page is there");
         let rows = text.lines().filter(|line| line.starts_with("| "));
         let names = rows.flat_map(|row| row.split('`').skip(1).step_by(2));

@@ -11,6 +11,7 @@ use awa_core::ring::RingKind;
 use awa_core::store::{ClaimRequest, Consumer, Maintainer, Producer, Rotated};
 use awa_core::unpin::UnpinPolicy;
 use awa_core::{AttemptEnd, ClaimedJob, ClosureAnswer, JsonText, Nonce, QueueName, Unique, UniqueBy};
+use awa_tests::halt::replace_in;
 use awa_tests::stage::{Stage, complete_sql, run, texts};
 use tokio::time::timeout;
 
@@ -27,21 +28,6 @@ async fn a_mutant_fails<C: AsyncFn(&Stage) -> Broken, M: AsyncFn(&Stage)>(law: &
     let stage = Stage::new().await;
     mutate(&stage).await;
     assert_eq!(check(&stage).await, Err(law.to_owned()), "the mutant");
-}
-
-/// Puts `to` in the place of `from` in all functions whose names match; each must have it.
-async fn replace_in(stage: &Stage, functions: &str, from: &str, to: &str) {
-    let mut connection = stage.connect().await;
-    let sql = format!(
-        "SELECT pg_get_functiondef(p.oid) FROM pg_proc AS p
-         WHERE p.pronamespace = 'awa'::regnamespace AND p.proname ~ '^{functions}$'"
-    );
-    let found = texts(&mut connection, &sql).await;
-    assert!(!found.is_empty(), "no function is called {functions}");
-    for text in found.into_iter().flatten() {
-        assert!(text.contains(from), "{from:?} is not in {text}");
-        run(&mut connection, &text.replace(from, to)).await;
-    }
 }
 
 fn ids(jobs: &[ClaimedJob]) -> Vec<i64> {

@@ -6,9 +6,11 @@
 -- Caller: Operator::census.
 CREATE OR REPLACE FUNCTION /*schema*/awa.count_states()
 RETURNS TABLE (state text, jobs bigint, distinct_jobs bigint)
-LANGUAGE plpgsql STABLE
+LANGUAGE plpgsql VOLATILE
 SET jit = off SET search_path = pg_catalog, pg_temp AS $awa$
 BEGIN
+    -- Each statement of a volatile function has a snapshot of its own, taken when all that it reads is locked: with an older
+    -- one, jobs that went on elsewhere would be missed when their slots were truncated before it came to them.
     RETURN QUERY
     SELECT j.state, count(*), count(DISTINCT j.job_id) FROM /*schema*/awa.jobs AS j
     GROUP BY GROUPING SETS ((j.state), ());

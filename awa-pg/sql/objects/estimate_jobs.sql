@@ -6,9 +6,11 @@
 -- Caller: Operator::counts.
 CREATE OR REPLACE FUNCTION /*schema*/awa.estimate_jobs(p_most bigint)
 RETURNS TABLE (queue text, paused boolean, state text, jobs bigint, ever bigint)
-LANGUAGE plpgsql STABLE
+LANGUAGE plpgsql VOLATILE
 SET jit = off SET search_path = pg_catalog, pg_temp AS $awa$
 BEGIN
+    -- Each statement of a volatile function has a snapshot of its own, taken when all that it reads is locked: with an older
+    -- one, jobs that went on elsewhere would be missed when their slots were truncated before it came to them.
     RETURN QUERY
     SELECT c.queue, coalesce(bool_or(p.paused), false), c.state, sum(c.jobs)::bigint,
            sum(c.ever)::bigint

@@ -9,9 +9,11 @@ RETURNS TABLE (
     job_id bigint, state text, queue text, kind text, priority smallint, attempt smallint, max_attempts smallint,
     run_lease bigint, args json, metadata json, created_at timestamptz, run_at timestamptz, deferred_reason text,
     claimed_at timestamptz, finalized_at timestamptz, result json, error text)
-LANGUAGE plpgsql STABLE
+LANGUAGE plpgsql VOLATILE
 SET jit = off SET search_path = pg_catalog, pg_temp AS $awa$
 BEGIN
+    -- Each statement of a volatile function has a snapshot of its own, taken when all that it reads is locked: with an older
+    -- one, jobs that went on elsewhere would be missed when their slots were truncated before it came to them.
     RETURN QUERY
     SELECT j.job_id, j.state, j.queue, j.kind, j.priority, j.attempt, j.max_attempts, j.run_lease, j.args, j.metadata,
            j.created_at, j.run_at, j.deferred_reason, j.claimed_at, j.finalized_at, j.result, j.error

@@ -7,9 +7,11 @@
 CREATE OR REPLACE FUNCTION /*schema*/awa.list_queues()
 RETURNS TABLE (queue text, paused boolean, ready bigint, running bigint, deferred bigint, finished bigint, dead bigint,
     waiting bigint)
-LANGUAGE plpgsql STABLE
+LANGUAGE plpgsql VOLATILE
 SET jit = off SET search_path = pg_catalog, pg_temp AS $awa$
 BEGIN
+    -- Each statement of a volatile function has a snapshot of its own, taken when all that it reads is locked: with an older
+    -- one, jobs that went on elsewhere would be missed when their slots were truncated before it came to them.
     RETURN QUERY
     SELECT q.queue, coalesce(bool_or(q.paused), false), sum(q.ready)::bigint,
            sum(q.running)::bigint, sum(q.deferred)::bigint, sum(q.finished)::bigint,

@@ -2,7 +2,7 @@
 -- Parameters: id.
 -- Returns: slot, lane, transaction and lease of the row; NULLs when the ring has none.
 -- Locks: ACCESS SHARE on ready_entries.
--- Caller: find_job, cancel_in_ring, hide_finished, move_in_ring, settle_buried.
+-- Caller: look_for_job, cancel_in_ring, hide_finished, move_in_ring, settle_buried.
 CREATE OR REPLACE FUNCTION /*schema*/awa.newest_ready_row(
     p_job bigint, OUT ready_slot smallint, OUT lane_id bigint, OUT xid xid8, OUT run_lease bigint)
 LANGUAGE plpgsql STABLE

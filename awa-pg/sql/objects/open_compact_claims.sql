@@ -4,7 +4,7 @@
 -- Parameters: none.
 -- Returns: a row per stored claim batch.
 -- Locks: ACCESS SHARE on lease_claim_batches and lease_claim_closure_batches.
--- Caller: the view open_claims, find_job, are_open, rescue, cancel_in_ring.
+-- Caller: the view open_claims, look_for_job, are_open, rescue, cancel_in_ring.
 -- depends on: batch_receipts
 CREATE OR REPLACE VIEW /*schema*/awa.open_compact_claims AS
 SELECT b.claim_slot, b.batch_id, b.nonce, b.instance_id, b.claimed_at, b.deadline_at, b.ready_slot, b.lane_id,

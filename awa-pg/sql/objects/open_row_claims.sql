@@ -3,7 +3,7 @@
 -- Parameters: none.
 -- Returns: a row per open claim.
 -- Locks: ACCESS SHARE on lease_claims and lease_claim_closures.
--- Caller: the view open_claims, find_job, are_open, rescue, cancel_in_ring.
+-- Caller: the view open_claims, look_for_job, are_open, rescue, cancel_in_ring.
 CREATE OR REPLACE VIEW /*schema*/awa.open_row_claims AS
 SELECT l.claim_slot, l.receipt_id, l.nonce, l.instance_id, l.job_id, l.run_lease, l.claimed_at, l.deadline_at, l.ready_slot,
        l.lane_id, l.attempt_seq

@@ -2,7 +2,7 @@
 -- Parameters: the slot; the rest as passing_0.
 -- Returns: as passing_0.
 -- Locks: as passing_0.
--- Caller: find_job, cancel_in_ring, move_in_ring, settle_buried.
+-- Caller: look_for_job, cancel_in_ring, move_in_ring, settle_buried.
 CREATE OR REPLACE FUNCTION /*schema*/awa.passing(
     p_ready_slot smallint, p_lane bigint, p_xid xid8, p_job bigint, OUT seq bigint, OUT batch_id bigint, OUT member integer)
 LANGUAGE plpgsql STABLE AS $awa$
