@@ -7,7 +7,7 @@ use awa_core::retry::RetryPolicy;
 use awa_core::ring::{RingKind, RotationPolicy};
 use awa_core::store::{
     Acted, AttemptNote, BatchLimit, Callback, ClaimRequest, ClaimShape, JobFilter, Memory, NoteAnswer, RescueRequest,
-    Rescued, RetentionPolicy, Task,
+    Rescued, RetentionPolicy, Task, Woken,
 };
 use awa_core::{
     AttemptEnd, CallbackAnswer, CallbackToken, ClaimedJob, Closure, ClosureAnswer, InstanceId, JobId, JobKind,
@@ -175,12 +175,13 @@ impl Life<'_> {
 
     async fn wakes(&self) {
         let Some(wakeups) = self.store.wakeups() else { return };
-        let ticket = wakeups.announce(&self.queue).await.expect("announce");
+        let ticket = wakeups.announce(ME, std::slice::from_ref(&self.queue)).await.expect("announce");
         assert!(ticket.announced);
         assert!(self.claim(5).await.is_empty());
         self.enqueue(&[self.job()]).await;
-        assert!(wakeups.wait(&self.queue, Duration::from_secs(20)).await.expect("wait"), "no wake-up came");
-        wakeups.withdraw(&self.queue).await.expect("withdraw");
+        let woken = wakeups.wait(ME, Duration::from_secs(20)).await.expect("wait");
+        assert_eq!(woken, Woken::Queues(vec![self.queue.clone()]), "no wake-up came");
+        wakeups.withdraw(ME, std::slice::from_ref(&self.queue)).await.expect("withdraw");
         let jobs = self.claim(5).await;
         self.end(&jobs[0], AttemptEnd::Complete).await;
     }

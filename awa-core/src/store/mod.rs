@@ -57,7 +57,7 @@ pub use operator::{
 };
 pub use producer::Producer;
 pub use purge::{PurgeScope, Purged};
-pub use wakeups::{SleepTicket, Wakeups};
+pub use wakeups::{SleepTicket, Wakeups, Woken};
 
 #[cfg(feature = "mock")]
 pub use {

@@ -1,6 +1,6 @@
 //! A store in memory that does what the contract says and what a script adds: outages, refusals, lost answers.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -86,6 +86,12 @@ impl FakeStore {
         }
     }
 
+    /// Enqueues one job of the kind `numbered` into this queue.
+    pub fn put_into(&self, queue: &str) -> JobId {
+        let args = JsonText::new("args", "{\"number\":0}").unwrap();
+        self.insert(&NewJob::new(QueueName::new(queue).unwrap(), JobKind::new("numbered").unwrap(), args))
+    }
+
     /// Enqueues `count` jobs of the kind `numbered`, numbered from 0.
     pub fn put_numbered(&self, count: usize) {
         self.put("numbered", (0..count).map(|number| format!("{{\"number\":{number}}}")));
@@ -157,7 +163,7 @@ impl FakeStore {
         state.ready.push_back(id);
         drop(state);
         if let Some(wakeups) = &self.wakeups {
-            wakeups.committed();
+            wakeups.committed(job.queue());
         }
         JobId(id)
     }
@@ -473,47 +479,103 @@ impl Store for FakeStore {
 pub struct FakeWakeups {
     log: Mutex<Vec<String>>,
     sound_from: Mutex<SleepTicket>,
+    heard: Mutex<Heard>,
     hint: tokio::sync::Notify,
+    /// So many queues share a wake-up, by the number at the end of their names.
+    shared_by: u32,
+}
+
+#[derive(Default)]
+struct Heard {
+    announced: BTreeSet<QueueName>,
+    rung: BTreeSet<QueueName>,
+    is_void: bool,
 }
 
 impl FakeWakeups {
     pub fn new(sound_from: u64, announced: bool) -> Self {
         let ticket = SleepTicket { sound_from: Horizon(sound_from), announced };
-        Self { log: Mutex::default(), sound_from: Mutex::new(ticket), hint: tokio::sync::Notify::new() }
+        let (log, sound_from, heard) = (Mutex::default(), Mutex::new(ticket), Mutex::default());
+        Self { log, sound_from, heard, hint: tokio::sync::Notify::new(), shared_by: 1 }
+    }
+
+    /// The same, with one wake-up for so many queues.
+    pub fn shared_by(self, queues: u32) -> Self {
+        Self { shared_by: queues, ..self }
     }
 
     pub fn set_sound_from(&self, horizon: u64) {
         self.sound_from.lock().unwrap().sound_from = Horizon(horizon);
     }
 
-    /// What was asked, in order: `announce`, `withdraw`, `wait <milliseconds>`.
+    /// What was asked, in order: `announce <queues>`, `withdraw <queues>`.
     pub fn log(&self) -> Vec<String> {
         self.log.lock().unwrap().clone()
     }
 
-    fn committed(&self) {
+    /// The queues whose producers notify.
+    pub fn announced(&self) -> usize {
+        self.heard.lock().unwrap().announced.len()
+    }
+
+    /// Loses all announcements, as with a connection.
+    pub fn lose(&self) {
+        let mut heard = self.heard.lock().unwrap();
+        *heard = Heard { is_void: true, ..Heard::default() };
         self.hint.notify_one();
     }
 
-    fn note(&self, entry: impl Into<String>) {
-        self.log.lock().unwrap().push(entry.into());
+    fn committed(&self, queue: &QueueName) {
+        let bucket = |queue: &QueueName| {
+            let number: String = queue.as_str().chars().filter(char::is_ascii_digit).collect();
+            number.parse::<u32>().unwrap_or_default() / self.shared_by
+        };
+        let mut heard = self.heard.lock().unwrap();
+        let woken: Vec<_> = heard.announced.iter().filter(|other| bucket(other) == bucket(queue)).cloned().collect();
+        heard.rung.extend(woken);
+        self.hint.notify_one();
+    }
+
+    fn note(&self, what: &str, queues: &[QueueName]) {
+        self.log.lock().unwrap().push(format!("{what} {}", queues.len()));
+    }
+
+    fn take(&self) -> Option<Woken> {
+        let mut heard = self.heard.lock().unwrap();
+        if std::mem::take(&mut heard.is_void) {
+            return Some(Woken::Void);
+        }
+        let rung = std::mem::take(&mut heard.rung);
+        (!rung.is_empty()).then(|| Woken::Queues(rung.into_iter().collect()))
     }
 }
 
 #[async_trait]
 impl Wakeups for FakeWakeups {
-    async fn announce(&self, _: &QueueName) -> Result<SleepTicket, StoreError> {
-        self.note("announce");
-        Ok(*self.sound_from.lock().unwrap())
+    async fn announce(&self, _: InstanceId, queues: &[QueueName]) -> Result<SleepTicket, StoreError> {
+        self.note("announce", queues);
+        let ticket = *self.sound_from.lock().unwrap();
+        if ticket.announced {
+            self.heard.lock().unwrap().announced.extend(queues.iter().cloned());
+        }
+        Ok(ticket)
     }
 
-    async fn withdraw(&self, _: &QueueName) -> Result<(), StoreError> {
-        self.note("withdraw");
+    async fn withdraw(&self, _: InstanceId, queues: &[QueueName]) -> Result<(), StoreError> {
+        self.note("withdraw", queues);
+        self.heard.lock().unwrap().announced.retain(|queue| !queues.contains(queue));
         Ok(())
     }
 
-    async fn wait(&self, _: &QueueName, at_most: Duration) -> Result<bool, StoreError> {
-        self.note(format!("wait {}", at_most.as_millis()));
-        Ok(tokio::time::timeout(at_most, self.hint.notified()).await.is_ok())
+    async fn wait(&self, _: InstanceId, at_most: Duration) -> Result<Woken, StoreError> {
+        let heard = async {
+            loop {
+                match self.take() {
+                    Some(woken) => return woken,
+                    None => self.hint.notified().await,
+                }
+            }
+        };
+        Ok(tokio::time::timeout(at_most, heard).await.unwrap_or(Woken::Nothing))
     }
 }
