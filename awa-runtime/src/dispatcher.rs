@@ -106,6 +106,7 @@ impl Dispatcher {
         let (flight, sent) = (self.flights.take_off(), Instant::now());
         self.berth.begin_claim();
         let answer = bounded("claim", self.call_timeout, self.store.claim(&request)).await;
+        self.berth.end_claim();
         let claimed = answer.inspect_err(|error| {
             if matches!(error.kind(), StoreErrorKind::Unavailable | StoreErrorKind::Internal) {
                 self.audit_soon.notify_one();

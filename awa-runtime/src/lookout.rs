@@ -113,9 +113,10 @@ impl Lookout {
 
     /// Announces for sleepers, and looks for them, because what came before the announcement was not told.
     async fn announce_for(&self, wakeups: &dyn Wakeups, newcomers: &[Place], is_polling: &mut bool) {
-        let queues: Vec<QueueName> = {
+        let (losses, queues) = {
             let beds = self.beds();
-            newcomers.iter().map(|place| beds.queue_of(*place).clone()).collect()
+            let queues: Vec<QueueName> = newcomers.iter().map(|place| beds.queue_of(*place).clone()).collect();
+            (beds.losses(), queues)
         };
         self.has_announced.store(true, Ordering::Relaxed);
         let announced = bounded("announce", self.call_timeout, wakeups.announce(self.instance, &queues)).await;
@@ -124,8 +125,10 @@ impl Lookout {
                 if std::mem::take(is_polling) {
                     info!("wake-ups work again");
                 }
-                self.beds().promise(newcomers, ticket.sound_from);
-                self.look_for(newcomers).await;
+                let stands = self.beds().promise(newcomers, ticket.sound_from, losses);
+                if stands {
+                    self.look_for(newcomers).await;
+                }
             }
             answer => {
                 if !std::mem::replace(is_polling, true) {

@@ -28,8 +28,12 @@ struct Bed {
     nights: u64,
     /// What was promised to it, while the announcement stands; also while it is up, for a moment.
     ticket: Option<Horizon>,
-    /// The ticket that stood when the claim began that it is up for.
+    /// The ticket that stood when its last claim began.
     claimed_under: Option<Horizon>,
+    /// It got up for the claim that is under way, which may well be its only one.
+    is_first_claim: bool,
+    /// It has begun a claim since it got up.
+    has_claimed: bool,
     /// A wake-up came while it was up, after its last claim began.
     is_hinted: bool,
     up_since: Instant,
@@ -82,7 +86,7 @@ impl Beds {
     /// How long an announcement stands while its dispatcher is up: one that comes back at once, as between single jobs, is
     /// spared an announcement, and producers do not notify for long for one who is busy.
     pub(super) const LINGER: Duration = Duration::from_millis(50);
-    /// When a round comes again to those that it has found due.
+    /// When a round comes to those for whom somebody else should have looked by then.
     const AGAIN: Duration = Duration::from_secs(1);
     /// The pauses while sleep is not sound.
     const SHORTEST: Duration = Duration::from_millis(50);
@@ -97,6 +101,8 @@ impl Beds {
             nights: 0,
             ticket: None,
             claimed_under: None,
+            is_first_claim: false,
+            has_claimed: false,
             is_hinted: false,
             up_since: now,
             due: now,
@@ -137,6 +143,12 @@ impl Beds {
         let bed = &mut self.beds[place];
         bed.is_hinted = false;
         bed.claimed_under = bed.ticket;
+        bed.is_first_claim = !std::mem::replace(&mut bed.has_claimed, true);
+    }
+
+    /// It is answered.
+    pub(super) fn end_claim(&mut self, place: Place) {
+        self.beds[place].is_first_claim = false;
     }
 
     /// A dispatcher lies down, after a claim that left nothing behind as far as its `horizon` goes, or before the first one.
@@ -168,13 +180,13 @@ impl Beds {
         }
     }
 
-    /// A wake-up came for these queues: the sleepers among them. Who is up claims once more before it lies down.
+    /// A wake-up came for these queues: the sleepers among them, for whom its hearer looks. Who is up claims once more before it lies down.
     pub(super) fn hint(&mut self, queues: &[QueueName]) -> Vec<Place> {
         let (now, mut sleepers) = (Instant::now(), Vec::new());
         for place in queues.iter().filter_map(|queue| self.places.get(queue).copied()) {
             let bed = &mut self.beds[place];
             if bed.is_asleep {
-                bed.doubt(Duration::ZERO, now);
+                bed.doubt(Self::AGAIN, now);
                 sleepers.push(place);
             } else {
                 bed.is_hinted = true;
@@ -192,15 +204,29 @@ impl Beds {
         newcomers
     }
 
-    /// The announcement for these stands.
-    pub(super) fn promise(&mut self, places: &[Place], sound_from: Horizon) {
+    /// How often all announcements were lost.
+    pub(super) fn losses(&self) -> u64 {
+        self.losses
+    }
+
+    /// The announcement for these stands, which was begun after so many losses; false when it was lost since. Who announced
+    /// it looks for them.
+    pub(super) fn promise(&mut self, places: &[Place], sound_from: Horizon, losses: u64) -> bool {
         let now = Instant::now();
+        if self.losses != losses {
+            self.newcomers.extend(places);
+            return false;
+        }
         for place in places {
-            self.beds[*place].ticket = Some(sound_from);
-            if !self.beds[*place].is_asleep {
+            let bed = &mut self.beds[*place];
+            bed.ticket = Some(sound_from);
+            if bed.is_asleep {
+                bed.doubt(Self::AGAIN, now);
+            } else {
                 self.up.push_back((now, *place));
             }
         }
+        true
     }
 
     /// Nothing could be announced for these: those whom it is time to look for.
@@ -218,7 +244,13 @@ impl Beds {
             }
             self.up.pop_front();
             let bed = &mut self.beds[place];
-            if !bed.is_asleep && bed.up_since <= since && bed.ticket.take().is_some() {
+            if bed.is_asleep || bed.up_since > since {
+                continue;
+            }
+            if bed.is_first_claim {
+                // However slow, it is to be answered under the ticket under which it began.
+                self.up.push_back((now, place));
+            } else if bed.ticket.take().is_some() {
                 bed.claimed_under = None;
                 risen.push(bed.queue.clone());
             }
@@ -314,6 +346,7 @@ impl Beds {
         let bed = &mut self.beds[place];
         if std::mem::take(&mut bed.is_asleep) {
             bed.up_since = Instant::now();
+            bed.has_claimed = false;
             if bed.ticket.is_some() {
                 self.up.push_back((bed.up_since, place));
             }

@@ -21,6 +21,11 @@ impl Berth {
         self.lookout.beds().begin_claim(self.place);
     }
 
+    /// It is answered.
+    pub(crate) fn end_claim(&self) {
+        self.lookout.beds().end_claim(self.place);
+    }
+
     /// Sleeps until there is something to claim: after a claim that left nothing behind as far as its `horizon` goes, or before
     /// the first one. Returns at once when a wake-up came since that claim began. Dropping the future loses nothing, because
     /// whoever claims is taken for awake.

@@ -61,10 +61,14 @@ struct State {
     panicking: Vec<&'static str>,
 }
 
+/// How long a call is on its way to the store, and its answer on the way back.
+pub type Latency = Arc<dyn Fn() -> [Duration; 2] + Send + Sync>;
+
 /// See the module.
 #[derive(Default)]
 pub struct FakeStore {
     state: Mutex<State>,
+    latency: Mutex<Option<Latency>>,
     pub wakeups: Option<FakeWakeups>,
 }
 
@@ -105,6 +109,14 @@ impl FakeStore {
         self.state().claim_script = Some(script);
     }
 
+    /// Lets claims, looks and announcements travel for so long from now on.
+    pub fn travel(&self, latency: Latency) {
+        if let Some(wakeups) = &self.wakeups {
+            *wakeups.latency.lock().unwrap() = Some(Arc::clone(&latency));
+        }
+        *self.latency.lock().unwrap() = Some(latency);
+    }
+
     /// Makes calls of `operation` fail, or work again.
     pub fn fail(&self, operation: &'static str, kind: Option<StoreErrorKind>) {
         let mut state = self.state();
@@ -143,6 +155,11 @@ impl FakeStore {
     /// The calls of `operation` so far, as moment and size.
     pub fn calls(&self, operation: &str) -> Vec<(Instant, usize)> {
         self.state().calls.iter().filter(|call| call.1 == operation).map(|call| (call.0, call.2)).collect()
+    }
+
+    /// The number of all calls so far.
+    pub fn all_calls(&self) -> usize {
+        self.state().calls.len() + self.wakeups.as_ref().map_or(0, |wakeups| wakeups.log().len())
     }
 
     /// How often a job was handed out.
@@ -267,6 +284,8 @@ impl Producer for FakeStore {
 impl Consumer for FakeStore {
     async fn claim(&self, request: &ClaimRequest) -> Result<Claimed, StoreError> {
         self.enter("claim", request.max_jobs.get().into())?;
+        let [there, back] = times(&self.latency);
+        tokio::time::sleep(there).await;
         let (reply, claimed) = {
             let mut state = self.state();
             let reply = state.claim_script.as_mut().map_or_else(Reply::default, |script| script(request));
@@ -282,6 +301,7 @@ impl Consumer for FakeStore {
             Reply::Lost => return Err(StoreError::new(StoreErrorKind::Unavailable, "claim", "the answer is lost")),
             Reply::AtOnce | Reply::MoreWithoutAny | Reply::Error(_) => {}
         }
+        tokio::time::sleep(back).await;
         Ok(claimed)
     }
 
@@ -319,7 +339,11 @@ impl Consumer for FakeStore {
 
     async fn peek(&self, queues: &[QueueName]) -> Result<Peeked, StoreError> {
         self.enter("peek", queues.len())?;
-        Ok(self.state().peek(queues))
+        let [there, back] = times(&self.latency);
+        tokio::time::sleep(there).await;
+        let peeked = self.state().peek(queues);
+        tokio::time::sleep(back).await;
+        Ok(peeked)
     }
 }
 
@@ -480,6 +504,7 @@ pub struct FakeWakeups {
     log: Mutex<Vec<String>>,
     sound_from: Mutex<SleepTicket>,
     heard: Mutex<Heard>,
+    latency: Mutex<Option<Latency>>,
     hint: tokio::sync::Notify,
     /// So many queues share a wake-up, by the number at the end of their names.
     shared_by: u32,
@@ -496,7 +521,7 @@ impl FakeWakeups {
     pub fn new(sound_from: u64, announced: bool) -> Self {
         let ticket = SleepTicket { sound_from: Horizon(sound_from), announced };
         let (log, sound_from, heard) = (Mutex::default(), Mutex::new(ticket), Mutex::default());
-        Self { log, sound_from, heard, hint: tokio::sync::Notify::new(), shared_by: 1 }
+        Self { log, sound_from, heard, latency: Mutex::default(), hint: tokio::sync::Notify::new(), shared_by: 1 }
     }
 
     /// The same, with one wake-up for so many queues.
@@ -554,10 +579,13 @@ impl FakeWakeups {
 impl Wakeups for FakeWakeups {
     async fn announce(&self, _: InstanceId, queues: &[QueueName]) -> Result<SleepTicket, StoreError> {
         self.note("announce", queues);
+        let [there, back] = times(&self.latency);
+        tokio::time::sleep(there).await;
         let ticket = *self.sound_from.lock().unwrap();
         if ticket.announced {
             self.heard.lock().unwrap().announced.extend(queues.iter().cloned());
         }
+        tokio::time::sleep(back).await;
         Ok(ticket)
     }
 
@@ -578,4 +606,8 @@ impl Wakeups for FakeWakeups {
         };
         Ok(tokio::time::timeout(at_most, heard).await.unwrap_or(Woken::Nothing))
     }
+}
+
+fn times(latency: &Mutex<Option<Latency>>) -> [Duration; 2] {
+    latency.lock().unwrap().as_ref().map_or([Duration::ZERO; 2], |latency| latency())
 }
