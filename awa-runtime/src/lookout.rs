@@ -165,28 +165,24 @@ impl Lookout {
             if round.has_newcomers {
                 self.changed.notify_one();
             }
-            let from = match (round.due.len() > Self::FEW, round.is_urgent) {
-                (false, _) => None,
-                (true, true) => Some(soonest),
-                (true, false) => Some(calmly),
+            let is_crowd = round.due.len() > Self::FEW;
+            let from = match round.is_urgent {
+                _ if !is_crowd => Instant::now(),
+                true => soonest,
+                false => calmly,
             };
-            let wait_until = if round.due.is_empty() {
-                round.next
-            } else {
-                let from = from.filter(|from| *from > Instant::now());
-                from.map(|from| round.next.map_or(from, |next| next.min(from)))
-            };
-            if round.due.is_empty() || wait_until.is_some() {
+            if round.due.is_empty() || from > Instant::now() {
+                let until = if round.due.is_empty() { round.next } else { round.next.map(|next| next.min(from)) };
                 let sooner = self.sooner.notified();
-                match wait_until {
-                    Some(next) => drop(timeout_at(next, sooner).await),
+                match until {
+                    Some(until) => drop(timeout_at(until, sooner).await),
                     None => sooner.await,
                 }
                 continue;
             }
             let began = Instant::now();
             self.look_for(&round.due).await;
-            if round.due.len() > Self::FEW {
+            if is_crowd {
                 soonest = Instant::now() + began.elapsed() * (Self::SHARE_OF_TIME - 1);
                 calmly = soonest.max(began + Self::BETWEEN_LOOKS);
             }

@@ -35,10 +35,12 @@ struct Life<'s> {
 pub async fn whole_life(store: &dyn Store, queue: &str) {
     let life = Life { store, queue: QueueName::new(queue).expect("a test uses good names") };
     store.open_queue(&life.queue).await.expect("open_queue");
+    store.open_queues(std::slice::from_ref(&life.queue)).await.expect("open_queues");
     life.ends().await;
     life.parks().await;
     life.wishes().await;
     life.rescue().await;
+    life.looks().await;
     life.wakes().await;
     life.maintenance().await;
 }
@@ -171,6 +173,16 @@ impl Life<'_> {
             }
         }
         panic!("the attempt was not rescued: {last:?}, and is {}", self.state(ids[0]).await);
+    }
+
+    async fn looks(&self) {
+        let queue = std::slice::from_ref(&self.queue);
+        self.enqueue(&[self.job()]).await;
+        assert_eq!(self.store.peek(queue).await.expect("peek").waiting, [true]);
+        let jobs = self.claim(5).await;
+        self.end(&jobs[0], AttemptEnd::Complete).await;
+        assert_eq!(self.claim(5).await, []);
+        assert_eq!(self.store.peek(queue).await.expect("peek").waiting, [false]);
     }
 
     async fn wakes(&self) {

@@ -29,8 +29,20 @@ pub(super) enum Command {
 /// announcement for as long as the lock is held, so that only the first of a bucket costs a statement.
 type Held = [Option<u64>; BUCKETS];
 
+/// Tells everybody that no announcement stands when the task ends in any way, as with its runtime.
+struct Ending(Weak<Shared>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        if let Some(shared) = self.0.upgrade() {
+            shared.ears.make_void();
+        }
+    }
+}
+
 /// Works until the store is gone.
 pub(super) async fn run(shared: Weak<Shared>, channel: String, mut commands: mpsc::Receiver<Command>) {
+    let _ending = Ending(Weak::clone(&shared));
     let mut pause = FIRST_PAUSE;
     let mut lost_before = false;
     loop {
