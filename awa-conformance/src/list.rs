@@ -190,6 +190,8 @@ macro_rules! each_case {
                 sleep_is_not_sound_while_an_older_writer_is_open [Transactions, Wakeups];
                 a_dispatcher_falls_asleep_again_and_again [Wakeups];
                 a_withdrawn_dispatcher_finds_its_jobs_by_asking [Wakeups];
+                a_process_sleeps_over_many_queues_at_once [Wakeups];
+                processes_sleep_each_for_itself [Wakeups];
             }
             unique {
                 a_second_job_is_answered_with_the_first [];

@@ -109,7 +109,7 @@ pub struct Model {
     keyless: BTreeSet<JobId>,
     processes: BTreeMap<InstanceId, Process>,
     last_ticks: BTreeMap<Task, Timestamp>,
-    sleepers: BTreeMap<QueueName, u32>,
+    sleepers: BTreeMap<QueueName, BTreeSet<InstanceId>>,
     wakes: BTreeSet<QueueName>,
 }
 

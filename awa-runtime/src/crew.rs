@@ -25,6 +25,7 @@ use crate::flush::Flusher;
 use crate::handler::Handlers;
 use crate::hands::Hands;
 use crate::heartbeat::{Heartbeat, Pulse};
+use crate::lookout::{Lookout, Opening};
 use crate::maintenance::Maintenance;
 use crate::outbox::{Limits, Outbox};
 use crate::queue::QueueConfig;
@@ -179,7 +180,8 @@ impl Crew {
             counters: Arc::clone(&self.counters),
             soon: Arc::new(Notify::new()),
         };
-        for (queue, config, seats) in &self.queues {
+        let lookout = self.start_looking_out(own);
+        for (place, (queue, config, seats)) in self.queues.iter().enumerate() {
             let dispatcher = Dispatcher {
                 store: Arc::clone(&self.store),
                 instance: self.instance,
@@ -191,6 +193,7 @@ impl Crew {
                 hands: Arc::clone(&self.hands),
                 flights: Arc::clone(&audit.flights),
                 pulse: Arc::clone(&self.heartbeat.pulse),
+                berth: lookout.berth(place),
                 audit_soon: Arc::clone(&audit.soon),
                 handlers: handlers.clone(),
                 stop: self.stop.clone(),
@@ -208,6 +211,22 @@ impl Crew {
         let (store, interval) = (Arc::clone(&self.store), self.settings.heartbeat);
         let watch = Watch { store, seats, interval, call_timeout };
         self.loops.spawn_on(supervised("watch", move || watch.clone().run()), own);
+    }
+
+    /// Starts what the dispatchers share while they sleep. It ends with them, and takes their announcements back.
+    fn start_looking_out(&mut self, own: &Handle) -> Arc<Lookout> {
+        let polls = self.queues.iter().map(|(queue, config, _)| (queue.clone(), config.poll));
+        let (store, call_timeout, stop) = (Arc::clone(&self.store), self.settings.call_timeout, self.stop.clone());
+        let lookout = Arc::new(Lookout::new(store, self.instance, polls, call_timeout, stop));
+        let opening = Opening::new(Arc::clone(&lookout));
+        self.dispatchers.spawn_on(supervised("opening", move || opening.clone().run()), own);
+        let shared = Arc::clone(&lookout);
+        self.dispatchers.spawn_on(supervised("announcements", move || Arc::clone(&shared).announce()), own);
+        let shared = Arc::clone(&lookout);
+        self.dispatchers.spawn_on(supervised("rounds", move || Arc::clone(&shared).go_round()), own);
+        let shared = Arc::clone(&lookout);
+        self.dispatchers.spawn_on(supervised("wake-ups", move || Arc::clone(&shared).listen()), own);
+        lookout
     }
 
     /// Ends everything in order: claims, then handlers, then the confirmation of their ends, then this instance.

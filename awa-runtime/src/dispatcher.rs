@@ -19,9 +19,9 @@ use crate::executor::{Executor, start_runners};
 use crate::flights::Flights;
 use crate::hands::Hands;
 use crate::heartbeat::Pulse;
+use crate::lookout::Berth;
 use crate::queue::QueueConfig;
 use crate::seats::Seats;
-use crate::sleep::Sleep;
 use crate::vigil::Vigil;
 
 /// See the module.
@@ -37,6 +37,7 @@ pub(crate) struct Dispatcher {
     pub(crate) hands: Arc<Hands>,
     pub(crate) flights: Arc<Flights>,
     pub(crate) pulse: Arc<Pulse>,
+    pub(crate) berth: Berth,
     /// Fired after a claim whose outcome is unknown.
     pub(crate) audit_soon: Arc<Notify>,
     /// The runtime of the handlers.
@@ -47,15 +48,7 @@ pub(crate) struct Dispatcher {
 impl Dispatcher {
     /// Claims until `stop` fires. A claim call under way then is awaited, and its jobs are handed back unstarted.
     pub(crate) async fn run(self) {
-        let mut sleep = Sleep::new(self.queue.clone(), self.config.poll, self.call_timeout);
-        self.open_queue().await;
-        self.claim_and_sleep(&mut sleep).await;
-        if let Some(wakeups) = self.store.wakeups() {
-            sleep.wake(wakeups).await;
-        }
-    }
-
-    async fn claim_and_sleep(&self, rest: &mut Sleep) {
+        self.unless_stopped(self.berth.rest(None)).await;
         let (mut backoff, mut trouble) = (Backoff::for_trouble(), Trouble::default());
         let mut contention = Backoff::new(Duration::from_millis(1), Duration::from_millis(50));
         let mut vigil = Vigil::default();
@@ -83,11 +76,11 @@ impl Dispatcher {
                 self.unless_stopped(sleep(contention.pause())).await;
             } else if let Some(next) = vigil.next(began, Instant::now()) {
                 contention.reset();
-                rest.stay_awake(&*self.store).await;
                 self.unless_stopped(sleep_until(next)).await;
             } else {
                 contention.reset();
-                self.unless_stopped(rest.after(found.jobs, found.horizon, &*self.store)).await;
+                // Also after jobs: what a claim leaves behind that stopped at no limit, it could not see.
+                self.unless_stopped(self.berth.rest(Some(found.horizon))).await;
             }
         }
     }
@@ -118,7 +111,9 @@ impl Dispatcher {
             shape: self.config.claim_shape,
         };
         let (flight, sent) = (self.flights.take_off(), Instant::now());
+        self.berth.begin_claim();
         let answer = bounded("claim", self.call_timeout, self.store.claim(&request)).await;
+        self.berth.end_claim();
         let claimed = answer.inspect_err(|error| {
             if matches!(error.kind(), StoreErrorKind::Unavailable | StoreErrorKind::Internal) {
                 self.audit_soon.notify_one();
@@ -142,18 +137,6 @@ impl Dispatcher {
         match self.seats.fill(attempts) {
             Ok(seats) => start_runners(&self.executor, seats, &self.handlers),
             Err(unstarted) => self.executor.hand_back(&unstarted),
-        }
-    }
-
-    /// Makes the lanes of the queue, so that its first job is found at once. Claims do not wait for it for ever: without
-    /// it, the store finds the queue a little later by itself.
-    async fn open_queue(&self) {
-        let (mut backoff, mut trouble) = (Backoff::for_trouble(), Trouble::default());
-        while let Err(error) = bounded("open_queue", self.call_timeout, self.store.open_queue(&self.queue)).await {
-            self.say(&error, &mut trouble);
-            if !error.is_transient() || self.unless_stopped(sleep(backoff.pause())).await.is_none() {
-                return;
-            }
         }
     }
 

@@ -23,20 +23,24 @@ fn log(store: &FakeStore) -> Vec<String> {
     store.wakeups.as_ref().unwrap().log()
 }
 
-fn waits(log: &[String]) -> Vec<u64> {
-    log.iter().filter_map(|entry| entry.strip_prefix("wait ")?.parse().ok()).collect()
+/// The times between one claim and the next.
+fn pauses(store: &FakeStore) -> Vec<Duration> {
+    let claims = store.calls("claim");
+    claims.windows(2).map(|pair| pair[1].0 - pair[0].0).collect()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dispatcher_announces_claims_once_more_and_then_sleeps_soundly() {
+async fn a_dispatcher_announces_claims_once_and_then_sleeps_soundly() {
     let store = with_wakeups(0, true);
     let worker = start(&store, QueueConfig::default().poll_interval(Duration::from_secs(100)));
     tokio::time::sleep(Duration::from_mins(1)).await;
-    let log = log(&store);
-    assert_eq!(log.len(), 2, "{log:?}");
-    assert_eq!(log[0], "announce");
-    assert!((75_000..=125_000).contains(&waits(&log)[0]), "{log:?}");
-    assert_eq!(store.calls("claim").len(), 2, "one before the announcement, one after it");
+    assert_eq!(log(&store), ["announce 1"]);
+    assert_eq!(store.calls("claim").len(), 1, "after the announcement");
+    tokio::time::sleep(Duration::from_mins(2)).await;
+    assert_eq!(log(&store), ["announce 1"], "it stands");
+    let pauses = pauses(&store);
+    let range = Duration::from_secs(75)..=Duration::from_secs(125);
+    assert!(!pauses.is_empty() && pauses.iter().all(|pause| range.contains(pause)), "{pauses:?}");
     worker.stop().await;
 }
 
@@ -45,16 +49,15 @@ async fn until_its_sleep_is_sound_a_dispatcher_looks_again_after_growing_pauses(
     let store = with_wakeups(7, true);
     let worker = start(&store, QueueConfig::default().poll_interval(Duration::from_secs(100)));
     tokio::time::sleep(Duration::from_secs(5)).await;
-    let pauses = waits(&log(&store));
-    assert!(pauses.iter().all(|pause| (1..=500).contains(pause)), "{pauses:?}");
-    assert!(pauses[0] <= 2 && *pauses.last().unwrap() >= 250 && (15..=35).contains(&pauses.len()), "{pauses:?}");
-    assert_eq!(log(&store).iter().filter(|entry| *entry == "announce").count(), 1, "the announcement stands");
-    store.wakeups.as_ref().unwrap().set_sound_from(0);
+    let pauses: Vec<_> = pauses(&store).iter().map(Duration::as_millis).collect();
+    assert!(pauses.iter().all(|pause| (1..=501).contains(pause)), "{pauses:?}");
+    assert!(pauses[0] <= 3 && *pauses.last().unwrap() >= 250 && (15..=35).contains(&pauses.len()), "{pauses:?}");
+    assert_eq!(log(&store), ["announce 1"], "the announcement stands");
     worker.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wakeup_ends_the_sleep_and_the_announcement_is_taken_back() {
+async fn a_wakeup_ends_the_sleep_and_one_claim_is_enough_to_sleep_again() {
     let store = with_wakeups(0, true);
     let worker = start(&store, QueueConfig::default().poll_interval(Duration::from_secs(1_000)));
     tokio::time::sleep(Duration::from_mins(1)).await;
@@ -62,10 +65,34 @@ async fn a_wakeup_ends_the_sleep_and_the_announcement_is_taken_back() {
     store.put_numbered(1);
     until("the job is done", || store.completed() == 1).await;
     assert!(put.elapsed() < Duration::from_millis(10), "{:?}", put.elapsed());
-    until("it sleeps again", || log(&store).len() == 5).await;
-    let log = log(&store);
-    assert_eq!((log[2].as_str(), log[3].as_str()), ("withdraw", "announce"), "{log:?}");
-    assert_eq!(store.calls("claim").len(), 4, "two before the first sleep, two for the job");
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    assert_eq!(log(&store), ["announce 1"], "it was not up for long enough to take it back");
+    assert_eq!(store.calls("claim").len(), 2, "one before the first sleep, one for the job");
+    worker.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dispatcher_that_stays_up_takes_its_announcement_back() {
+    let store = with_wakeups(0, true);
+    let hold = Arc::new(tokio::sync::Semaphore::new(0));
+    let held = Arc::clone(&hold);
+    let handler = move |_: Numbered, _: JobContext| {
+        let held = Arc::clone(&held);
+        async move {
+            held.acquire().await.unwrap().forget();
+            Ok(Outcome::Done)
+        }
+    };
+    let config = QueueConfig::default().concurrency(1).prefetch(0).poll_interval(Duration::from_secs(1_000));
+    let worker = Running::start(builder(&store, config).handler(handler));
+    until("it sleeps", || store.calls("claim").len() == 1).await;
+    store.put_numbered(3);
+    until("it has no room", || store.open() == 1).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(log(&store), ["announce 1", "withdraw 1"]);
+    hold.add_permits(3);
+    until("all are done", || store.completed() == 3).await;
+    until("it is announced again", || store.wakeups.as_ref().unwrap().announced() == 1).await;
     worker.stop().await;
 }
 
@@ -73,9 +100,9 @@ async fn a_wakeup_ends_the_sleep_and_the_announcement_is_taken_back() {
 async fn a_dispatcher_that_ends_takes_its_announcement_back() {
     let store = with_wakeups(0, true);
     let worker = start(&store, QueueConfig::default());
-    until("it sleeps", || !waits(&log(&store)).is_empty()).await;
+    until("it sleeps", || !store.calls("claim").is_empty()).await;
     worker.stop().await;
-    assert_eq!(log(&store).last().map(String::as_str), Some("withdraw"));
+    assert_eq!(log(&store).last().map(String::as_str), Some("withdraw 1"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -83,7 +110,6 @@ async fn without_a_session_for_announcements_a_queue_is_polled() {
     let store = with_wakeups(0, false);
     let worker = start(&store, QueueConfig::default());
     tokio::time::sleep(Duration::from_mins(1)).await;
-    assert!(waits(&log(&store)).is_empty(), "{:?}", log(&store));
     let claims = store.calls("claim").len();
     assert!((45..=85).contains(&claims), "{claims} claims in a minute");
     worker.stop().await;
@@ -132,7 +158,7 @@ async fn a_claim_that_hangs_is_given_up_and_a_panic_in_the_store_ends_no_dispatc
         calls += 1;
         if calls == 1 { Reply::When(Arc::clone(&never)) } else { Reply::AtOnce }
     }));
-    store.panic_once("open_queue");
+    store.panic_once("open_queues");
     store.panic_once("beat");
     let worker = start(&store, QueueConfig::default());
     until("all are done", || store.completed() == 3).await;

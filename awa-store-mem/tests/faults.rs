@@ -132,6 +132,7 @@ async fn every_call(store: &FaultyStore<MemStore>) -> Vec<(&'static str, StoreEr
         store.retire(ME).await,
         store.open_attempts(ME, 1).await.map(drop),
         store.are_open(&[]).await.map(drop),
+        store.peek(&[queue()]).await.map(drop),
         store.try_tick(Task::Tidy, every).await.map(drop),
         store.promote(1).await.map(drop),
         store.rescue(&rescue, &RetryPolicy::default()).await.map(drop),
@@ -141,6 +142,7 @@ async fn every_call(store: &FaultyStore<MemStore>) -> Vec<(&'static str, StoreEr
         store.tidy().await,
         store.open_queue(&queue()).await,
         store.forget_dead(every, 1).await.map(drop),
+        store.open_queues(&[queue()]).await,
         store.get(JobId(0)).await.map(drop),
         store.list(&JobFilter::default()).await.map(drop),
         store.queues().await.map(drop),
@@ -155,9 +157,9 @@ async fn every_call(store: &FaultyStore<MemStore>) -> Vec<(&'static str, StoreEr
         store.delete(&[]).await.map(drop),
         store.grow_ring(RingKind::Queue, 1).await.map(drop),
         store.counts(Accuracy::Exact).await.map(drop),
-        store.announce(&queue()).await.map(drop),
-        store.withdraw(&queue()).await,
-        store.wait(&queue(), Duration::ZERO).await.map(drop),
+        store.announce(ME, &[queue()]).await.map(drop),
+        store.withdraw(ME, &[queue()]).await,
+        store.wait(ME, Duration::ZERO).await.map(drop),
     ];
     outcomes.into_iter().filter_map(Result::err).map(|error| (error.operation(), error.kind())).collect()
 }

@@ -4,9 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use awa_core::model::RingSizes;
-use awa_core::store::{Operator, Producer, Wakeups};
-use awa_core::{JobKind, JsonText, NewJob, QueueName, StoreErrorKind, Timestamp};
+use awa_core::store::{Operator, Producer, Wakeups, Woken};
+use awa_core::{InstanceId, JobKind, JsonText, NewJob, QueueName, StoreErrorKind, Timestamp};
 use awa_store_mem::{Clock, MemStore, SystemClock};
+
+const ME: InstanceId = InstanceId(1);
 
 fn queue() -> QueueName {
     QueueName::new("email").unwrap()
@@ -49,24 +51,24 @@ async fn producers_on_many_threads_get_different_ids() {
 #[tokio::test]
 async fn a_waiting_sleeper_is_woken_by_a_commit_of_another_task() {
     let store = MemStore::new();
-    store.announce(&queue()).await.unwrap();
+    store.announce(ME, &[queue()]).await.unwrap();
     let sleeper = tokio::spawn({
         let store = store.clone();
-        async move { store.wait(&queue(), Duration::from_hours(1)).await.unwrap() }
+        async move { store.wait(ME, Duration::from_hours(1)).await.unwrap() }
     });
     tokio::task::yield_now().await;
     let mut transaction = store.begin().unwrap();
     transaction.enqueue(&[job()]).unwrap();
     transaction.commit().unwrap();
-    assert!(sleeper.await.unwrap());
+    assert_eq!(sleeper.await.unwrap(), Woken::Queues(vec![queue()]));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_wait_ends_with_its_time() {
     let store = MemStore::new();
-    store.announce(&queue()).await.unwrap();
+    store.announce(ME, &[queue()]).await.unwrap();
     let before = tokio::time::Instant::now();
-    assert!(!store.wait(&queue(), Duration::from_secs(30)).await.unwrap());
+    assert_eq!(store.wait(ME, Duration::from_secs(30)).await.unwrap(), Woken::Nothing);
     assert_eq!(before.elapsed().as_secs(), 30);
 }
 

@@ -7,7 +7,7 @@ use awa_core::retry::RetryPolicy;
 use awa_core::ring::{RingKind, RotationPolicy};
 use awa_core::store::{
     Acted, AttemptNote, BatchLimit, Callback, ClaimRequest, ClaimShape, JobFilter, Memory, NoteAnswer, RescueRequest,
-    Rescued, RetentionPolicy, Task,
+    Rescued, RetentionPolicy, Task, Woken,
 };
 use awa_core::{
     AttemptEnd, CallbackAnswer, CallbackToken, ClaimedJob, Closure, ClosureAnswer, InstanceId, JobId, JobKind,
@@ -35,10 +35,12 @@ struct Life<'s> {
 pub async fn whole_life(store: &dyn Store, queue: &str) {
     let life = Life { store, queue: QueueName::new(queue).expect("a test uses good names") };
     store.open_queue(&life.queue).await.expect("open_queue");
+    store.open_queues(std::slice::from_ref(&life.queue)).await.expect("open_queues");
     life.ends().await;
     life.parks().await;
     life.wishes().await;
     life.rescue().await;
+    life.looks().await;
     life.wakes().await;
     life.maintenance().await;
 }
@@ -173,14 +175,25 @@ impl Life<'_> {
         panic!("the attempt was not rescued: {last:?}, and is {}", self.state(ids[0]).await);
     }
 
+    async fn looks(&self) {
+        let queue = std::slice::from_ref(&self.queue);
+        self.enqueue(&[self.job()]).await;
+        assert_eq!(self.store.peek(queue).await.expect("peek").waiting, [true]);
+        let jobs = self.claim(5).await;
+        self.end(&jobs[0], AttemptEnd::Complete).await;
+        assert_eq!(self.claim(5).await, []);
+        assert_eq!(self.store.peek(queue).await.expect("peek").waiting, [false]);
+    }
+
     async fn wakes(&self) {
         let Some(wakeups) = self.store.wakeups() else { return };
-        let ticket = wakeups.announce(&self.queue).await.expect("announce");
+        let ticket = wakeups.announce(ME, std::slice::from_ref(&self.queue)).await.expect("announce");
         assert!(ticket.announced);
         assert!(self.claim(5).await.is_empty());
         self.enqueue(&[self.job()]).await;
-        assert!(wakeups.wait(&self.queue, Duration::from_secs(20)).await.expect("wait"), "no wake-up came");
-        wakeups.withdraw(&self.queue).await.expect("withdraw");
+        let woken = wakeups.wait(ME, Duration::from_secs(20)).await.expect("wait");
+        assert_eq!(woken, Woken::Queues(vec![self.queue.clone()]), "no wake-up came");
+        wakeups.withdraw(ME, std::slice::from_ref(&self.queue)).await.expect("withdraw");
         let jobs = self.claim(5).await;
         self.end(&jobs[0], AttemptEnd::Complete).await;
     }

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use awa_core::store::Woken;
 use awa_core::{ClaimedJob, JobId, Store};
-use awa_tests::stage::{Stage, run, texts};
+use awa_tests::stage::{ME, Stage, run, texts};
 use sqlx::PgConnection;
 use sqlx::postgres::PgListener;
 
@@ -79,7 +80,8 @@ async fn a_call_in_a_transaction_leaves_the_notification_to_nobody_and_takes_it_
 async fn who_was_woken_for_two_does_not_sleep_before_the_second_has_committed() {
     let stage = Stage::new().await;
     let wakeups = stage.store().wakeups().expect("the store has wake-ups");
-    let ticket = wakeups.announce(&stage.queue).await.unwrap();
+    let queues = std::slice::from_ref(&stage.queue);
+    let ticket = wakeups.announce(ME, queues).await.unwrap();
     assert!(ticket.announced && stage.claim_once(10).await.horizon >= ticket.sound_from, "it sleeps soundly");
     let (mut first, mut second) = (stage.connect().await, stage.connect().await);
     run(&mut first, "BEGIN").await;
@@ -87,10 +89,11 @@ async fn who_was_woken_for_two_does_not_sleep_before_the_second_has_committed() 
     run(&mut second, "BEGIN").await;
     let late = enqueue_alone(&mut second).await;
     run(&mut first, "COMMIT").await;
-    assert!(wakeups.wait(&stage.queue, Duration::from_secs(10)).await.unwrap());
+    let woken = wakeups.wait(ME, Duration::from_secs(10)).await.unwrap();
+    assert_eq!(woken, Woken::Queues(vec![stage.queue.clone()]));
     let found = |jobs: Vec<ClaimedJob>| -> Vec<JobId> { jobs.iter().map(|job| job.receipt.job).collect() };
     assert_eq!(found(stage.claim(10).await), early);
-    let ticket = wakeups.announce(&stage.queue).await.unwrap();
+    let ticket = wakeups.announce(ME, queues).await.unwrap();
     let look = stage.claim_once(10).await;
     assert_eq!(look.jobs, []);
     assert!(look.horizon < ticket.sound_from, "a writer is open that did not notify");

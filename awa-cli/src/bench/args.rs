@@ -125,6 +125,10 @@ pub(super) struct WorkerArgs {
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(super) worker_connections: u32,
 
+    /// Leave maintenance to others: what a worker costs that is one of many.
+    #[arg(long)]
+    pub(super) no_maintenance: bool,
+
     /// Threads for each worker's own tasks [default: the runtime's].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=64))]
     pub(super) own_threads: Option<u8>,

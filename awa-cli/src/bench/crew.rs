@@ -146,7 +146,7 @@ fn build(hand: &Hand, args: &WorkerArgs, queues: &[String], probe: Option<Arc<Pr
     if let Some(batch) = args.claim_batch {
         config = config.max_batch(batch.into());
     }
-    let mut builder = Worker::builder(hand.store());
+    let mut builder = Worker::builder(hand.store()).maintenance(!args.no_maintenance);
     for queue in queues {
         builder = builder.queue(queue, config.clone());
     }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use awa_core::store::{Claimed, SleepTicket, Wakeups};
+use awa_core::store::{Claimed, SleepTicket, Wakeups, Woken};
 
 use crate::Subject;
-use crate::scene::{Scene, labels, queue};
+use crate::scene::{ME, OTHER, Scene, labels, queue};
 
 /// Long enough for a hint that comes.
 const SOON: Duration = Duration::from_secs(20);
@@ -20,13 +20,19 @@ impl Scene<'_> {
     }
 
     async fn announce(&self) -> SleepTicket {
-        let ticket = self.wakeups().announce(&queue("email")).await.expect("announce");
+        let ticket = self.wakeups().announce(ME, &[queue("email")]).await.expect("announce");
         assert!(ticket.announced, "the subject declares wake-ups");
         ticket
     }
 
     async fn hint_within(&self, at_most: Duration) -> bool {
-        self.wakeups().wait(&queue("email"), at_most).await.expect("wait")
+        match self.wakeups().wait(ME, at_most).await.expect("wait") {
+            Woken::Nothing => false,
+            woken => {
+                assert_eq!(woken, Woken::Queues(vec![queue("email")]), "only what was announced");
+                true
+            }
+        }
     }
 
     async fn look(&self) -> Claimed {
@@ -57,7 +63,7 @@ pub async fn a_commit_wakes_a_sleeper(subject: &dyn Subject) {
     scene.commit(transaction, &ids).await;
     assert!(scene.hint_within(SOON).await);
     assert_eq!(labels(&scene.claim("email", 10).await), ["a"]);
-    scene.wakeups().withdraw(&queue("email")).await.expect("withdraw");
+    scene.wakeups().withdraw(ME, &[queue("email")]).await.expect("withdraw");
 }
 
 /// C13: a wake-up that comes before anybody waits for it is kept for the next wait.
@@ -109,7 +115,7 @@ pub async fn a_dispatcher_falls_asleep_again_and_again(subject: &dyn Subject) {
         let label = round.to_string();
         scene.enqueue_each("email", &[&label]).await;
         assert!(scene.hint_within(SOON).await, "round {round}");
-        scene.wakeups().withdraw(&queue("email")).await.expect("withdraw");
+        scene.wakeups().withdraw(ME, &[queue("email")]).await.expect("withdraw");
         assert_eq!(labels(&scene.claim("email", 10).await), [label]);
     }
 }
@@ -118,8 +124,50 @@ pub async fn a_dispatcher_falls_asleep_again_and_again(subject: &dyn Subject) {
 pub async fn a_withdrawn_dispatcher_finds_its_jobs_by_asking(subject: &dyn Subject) {
     let scene = Scene::open(subject, &["email"]).await;
     scene.announce().await;
-    scene.wakeups().withdraw(&queue("email")).await.expect("withdraw");
-    scene.wakeups().withdraw(&queue("email")).await.expect("a second withdrawal is harmless");
+    scene.wakeups().withdraw(ME, &[queue("email")]).await.expect("withdraw");
+    scene.wakeups().withdraw(ME, &[queue("email")]).await.expect("a second withdrawal is harmless");
     scene.enqueue_each("email", &["a"]).await;
     assert_eq!(labels(&scene.claim_next("email", 10).await), ["a"]);
+}
+
+/// C13: one announcement for many queues wakes for each of them; a look at all of them proves the sleep of each as a claim
+/// does.
+pub async fn a_process_sleeps_over_many_queues_at_once(subject: &dyn Subject) {
+    let names: Vec<_> = (0..100).map(|number| queue(&format!("q{number}"))).collect();
+    let scene = Scene::open(subject, &["q0", "q7", "q99"]).await;
+    let ticket = scene.wakeups().announce(ME, &names).await.expect("announce");
+    assert!(ticket.announced);
+    let mut sound = false;
+    for _ in 0..LOOKS {
+        let peeked = scene.store().peek(&names).await.expect("peek");
+        assert_eq!(peeked.waiting, vec![false; names.len()]);
+        sound = peeked.horizon >= ticket.sound_from;
+        if sound {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert!(sound, "the horizon does not reach {ticket:?}");
+    for name in ["q99", "q0", "q7"] {
+        scene.enqueue_each(name, &["a"]).await;
+        let woken = scene.wakeups().wait(ME, SOON).await.expect("wait");
+        let Woken::Queues(queues) = woken else { panic!("{woken:?}") };
+        assert!(queues.contains(&queue(name)), "{name} among {queues:?}");
+        assert_eq!(labels(&scene.claim(name, 10).await), ["a"]);
+    }
+    scene.wakeups().withdraw(ME, &names).await.expect("withdraw");
+}
+
+/// C13: processes on one store hear and withdraw each for itself.
+pub async fn processes_sleep_each_for_itself(subject: &dyn Subject) {
+    let scene = Scene::open(subject, &["email", "video"]).await;
+    let both = [queue("email"), queue("video")];
+    scene.wakeups().announce(OTHER, &both).await.expect("announce");
+    let ticket = scene.announce().await;
+    scene.fall_asleep(ticket).await;
+    scene.wakeups().withdraw(OTHER, &both).await.expect("withdraw");
+    scene.enqueue_each("email", &["a"]).await;
+    assert!(scene.hint_within(SOON).await, "another one's withdrawal takes nothing away");
+    let woken = scene.wakeups().wait(OTHER, QUIET).await.expect("wait");
+    assert_eq!(woken, Woken::Nothing, "who withdrew hears nothing");
 }

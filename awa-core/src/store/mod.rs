@@ -30,7 +30,7 @@
 //! | **C10** nobody waits | An open transaction that enqueued delays no producer, no claim and no closure; maintenance passes over the one partition it wrote to. |
 //! | **C11** evidence before reuse | No storage is reused while a job not yet claimed, an open attempt or retained history needs it. |
 //! | **C12** one clock | All comparisons of time use the store's clock; callers pass lengths. |
-//! | **C13** hints | Wake-ups are hints: one that is lost costs at most a poll interval, one too many an empty claim. |
+//! | **C13** hints | Wake-ups are hints: one that is lost costs at most the time until the next poll, one too many an empty claim or look. |
 //! | **C14** uniqueness | At most one job at a time holds a key, on every path, also when the transaction that took it first rolls back; who asks for a key that an open transaction has taken waits for its end or is told to ask again ([`Contended`](crate::StoreErrorKind::Contended)), and never hears of a duplicate that may not come to exist. A job gives its key back in the step in which it enters a state outside its [`KeyStates`](crate::unique::KeyStates), and never conflicts with itself. What it gave back while it lives on it does not ask for again: a job that held its key until it was claimed is retried, rescued and ended without it, beside another that holds it by then; only the retry of a dead job by an operator takes the key again. |
 //! | **C15** nothing pins | A job that nobody claims and an attempt that never ends keep only themselves: what is stored beside them is reclaimed. Moving them changes neither order (C6) nor fencing (C3). |
 
@@ -57,7 +57,7 @@ pub use operator::{
 };
 pub use producer::Producer;
 pub use purge::{PurgeScope, Purged};
-pub use wakeups::{SleepTicket, Wakeups};
+pub use wakeups::{SleepTicket, Wakeups, Woken};
 
 #[cfg(feature = "mock")]
 pub use {

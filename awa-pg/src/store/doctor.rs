@@ -171,17 +171,21 @@ impl PgStore {
 
     async fn wake_oneself(&self, wakeups: &PgWakeups) -> Result<Option<Duration>, StoreError> {
         let lost = |error: PgError| error.into_store_error(OPERATION);
-        let queue = [Param::Text(QUEUE.into())];
-        let rows = self.call(OPERATION, self.sql.statement("wakeups/bucket"), &queue).await?;
+        let queues = [Param::Texts([QUEUE].as_slice().into())];
+        let rows = self.call(OPERATION, self.sql.statement("wakeups/buckets"), &queues).await?;
         let row = only_row(OPERATION, &rows)?;
         let bad = undecodable(OPERATION);
-        let (bucket, channel) = (row.i32(0).map_err(&bad)?, row.text(1).map_err(&bad)?);
+        let (buckets, channel) = (row.i32s(0).map_err(&bad)?, row.text(1).map_err(&bad)?);
         let mut listener = wakeups.source().listen(channel).await.map_err(lost)?;
         let announce = self.sql.statement("wakeups/announce");
         let mut is_announced = false;
         for _ in 0..TRIES {
-            let rows = listener.session().query(announce, &[Param::I32(bucket)]).await.map_err(lost)?;
-            is_announced = only_row(OPERATION, &rows)?.opt_i64(0).map_err(&bad)?.is_some();
+            let rows = listener
+                .session()
+                .query(announce, &[Param::I32s(buckets.iter().copied().collect())])
+                .await
+                .map_err(lost)?;
+            is_announced = only_row(OPERATION, &rows)?.opt_i64(1).map_err(&bad)?.is_some();
             if is_announced {
                 break;
             }
@@ -190,9 +194,12 @@ impl PgStore {
             return Ok(None);
         }
         let sent = Instant::now();
-        self.call(OPERATION, self.sql.statement("doctor/wake"), &queue).await?;
+        self.call(OPERATION, self.sql.statement("doctor/wake"), &[Param::Text(QUEUE.into())]).await?;
+        let mut told = String::new();
         // The caller's patience bounds the wait; notifications of other buckets are not for us.
-        while listener.next().await.map_err(lost)? != bucket.to_string() {}
+        while !buckets.iter().any(|bucket| told == bucket.to_string()) {
+            told = listener.next().await.map_err(lost)?;
+        }
         Ok(Some(sent.elapsed()))
     }
 }

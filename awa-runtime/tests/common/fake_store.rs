@@ -1,6 +1,6 @@
 //! A store in memory that does what the contract says and what a script adds: outages, refusals, lost answers.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -61,10 +61,14 @@ struct State {
     panicking: Vec<&'static str>,
 }
 
+/// How long a call is on its way to the store, and its answer on the way back.
+pub type Latency = Arc<dyn Fn() -> [Duration; 2] + Send + Sync>;
+
 /// See the module.
 #[derive(Default)]
 pub struct FakeStore {
     state: Mutex<State>,
+    latency: Mutex<Option<Latency>>,
     pub wakeups: Option<FakeWakeups>,
 }
 
@@ -86,6 +90,12 @@ impl FakeStore {
         }
     }
 
+    /// Enqueues one job of the kind `numbered` into this queue.
+    pub fn put_into(&self, queue: &str) -> JobId {
+        let args = JsonText::new("args", "{\"number\":0}").unwrap();
+        self.insert(&NewJob::new(QueueName::new(queue).unwrap(), JobKind::new("numbered").unwrap(), args))
+    }
+
     /// Enqueues `count` jobs of the kind `numbered`, numbered from 0.
     pub fn put_numbered(&self, count: usize) {
         self.put("numbered", (0..count).map(|number| format!("{{\"number\":{number}}}")));
@@ -97,6 +107,14 @@ impl FakeStore {
 
     pub fn on_claim(&self, script: ClaimScript) {
         self.state().claim_script = Some(script);
+    }
+
+    /// Lets claims, looks and announcements travel for so long from now on.
+    pub fn travel(&self, latency: Latency) {
+        if let Some(wakeups) = &self.wakeups {
+            *wakeups.latency.lock().unwrap() = Some(Arc::clone(&latency));
+        }
+        *self.latency.lock().unwrap() = Some(latency);
     }
 
     /// Makes calls of `operation` fail, or work again.
@@ -139,6 +157,11 @@ impl FakeStore {
         self.state().calls.iter().filter(|call| call.1 == operation).map(|call| (call.0, call.2)).collect()
     }
 
+    /// The number of all calls so far.
+    pub fn all_calls(&self) -> usize {
+        self.state().calls.len() + self.wakeups.as_ref().map_or(0, |wakeups| wakeups.log().len())
+    }
+
     /// How often a job was handed out.
     pub fn claims_of(&self, job: i64) -> u32 {
         self.state().runs.get(&job).copied().unwrap_or_default()
@@ -148,17 +171,27 @@ impl FakeStore {
         self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
+    /// The same, by a producer who leaves the wake-up to another.
+    pub fn put_silently_into(&self, queue: &str) -> JobId {
+        let args = JsonText::new("args", "{\"number\":0}").unwrap();
+        self.append(&NewJob::new(QueueName::new(queue).unwrap(), JobKind::new("numbered").unwrap(), args))
+    }
+
     fn insert(&self, job: &NewJob) -> JobId {
+        let id = self.append(job);
+        if let Some(wakeups) = &self.wakeups {
+            wakeups.ring(job.queue());
+        }
+        id
+    }
+
+    fn append(&self, job: &NewJob) -> JobId {
         let mut state = self.state();
         state.next_job += 1;
         let id = state.next_job;
         let (queue, kind, args) = (job.queue().clone(), job.kind().clone(), job.args().clone());
         state.known.insert(id, Known { queue, kind, args, max_attempts: job.max_attempts(), attempt: 0, run_lease: 0 });
         state.ready.push_back(id);
-        drop(state);
-        if let Some(wakeups) = &self.wakeups {
-            wakeups.committed();
-        }
         JobId(id)
     }
 
@@ -261,6 +294,8 @@ impl Producer for FakeStore {
 impl Consumer for FakeStore {
     async fn claim(&self, request: &ClaimRequest) -> Result<Claimed, StoreError> {
         self.enter("claim", request.max_jobs.get().into())?;
+        let [there, back] = times(&self.latency);
+        tokio::time::sleep(there).await;
         let (reply, claimed) = {
             let mut state = self.state();
             let reply = state.claim_script.as_mut().map_or_else(Reply::default, |script| script(request));
@@ -276,6 +311,7 @@ impl Consumer for FakeStore {
             Reply::Lost => return Err(StoreError::new(StoreErrorKind::Unavailable, "claim", "the answer is lost")),
             Reply::AtOnce | Reply::MoreWithoutAny | Reply::Error(_) => {}
         }
+        tokio::time::sleep(back).await;
         Ok(claimed)
     }
 
@@ -313,7 +349,11 @@ impl Consumer for FakeStore {
 
     async fn peek(&self, queues: &[QueueName]) -> Result<Peeked, StoreError> {
         self.enter("peek", queues.len())?;
-        Ok(self.state().peek(queues))
+        let [there, back] = times(&self.latency);
+        tokio::time::sleep(there).await;
+        let peeked = self.state().peek(queues);
+        tokio::time::sleep(back).await;
+        Ok(peeked)
     }
 }
 
@@ -473,47 +513,112 @@ impl Store for FakeStore {
 pub struct FakeWakeups {
     log: Mutex<Vec<String>>,
     sound_from: Mutex<SleepTicket>,
+    heard: Mutex<Heard>,
+    latency: Mutex<Option<Latency>>,
     hint: tokio::sync::Notify,
+    /// So many queues share a wake-up, by the number at the end of their names.
+    shared_by: u32,
+}
+
+#[derive(Default)]
+struct Heard {
+    announced: BTreeSet<QueueName>,
+    rung: BTreeSet<QueueName>,
+    is_void: bool,
 }
 
 impl FakeWakeups {
     pub fn new(sound_from: u64, announced: bool) -> Self {
         let ticket = SleepTicket { sound_from: Horizon(sound_from), announced };
-        Self { log: Mutex::default(), sound_from: Mutex::new(ticket), hint: tokio::sync::Notify::new() }
+        let (log, sound_from, heard) = (Mutex::default(), Mutex::new(ticket), Mutex::default());
+        Self { log, sound_from, heard, latency: Mutex::default(), hint: tokio::sync::Notify::new(), shared_by: 1 }
+    }
+
+    /// The same, with one wake-up for so many queues.
+    pub fn shared_by(self, queues: u32) -> Self {
+        Self { shared_by: queues, ..self }
     }
 
     pub fn set_sound_from(&self, horizon: u64) {
         self.sound_from.lock().unwrap().sound_from = Horizon(horizon);
     }
 
-    /// What was asked, in order: `announce`, `withdraw`, `wait <milliseconds>`.
+    /// What was asked, in order: `announce <queues>`, `withdraw <queues>`.
     pub fn log(&self) -> Vec<String> {
         self.log.lock().unwrap().clone()
     }
 
-    fn committed(&self) {
+    /// The queues whose producers notify.
+    pub fn announced(&self) -> usize {
+        self.heard.lock().unwrap().announced.len()
+    }
+
+    /// Loses all announcements, as with a connection.
+    pub fn lose(&self) {
+        let mut heard = self.heard.lock().unwrap();
+        *heard = Heard { is_void: true, ..Heard::default() };
         self.hint.notify_one();
     }
 
-    fn note(&self, entry: impl Into<String>) {
-        self.log.lock().unwrap().push(entry.into());
+    /// Somebody commits who notifies for this queue.
+    pub fn ring(&self, queue: &QueueName) {
+        let bucket = |queue: &QueueName| {
+            let number: String = queue.as_str().chars().filter(char::is_ascii_digit).collect();
+            number.parse::<u32>().unwrap_or_default() / self.shared_by
+        };
+        let mut heard = self.heard.lock().unwrap();
+        let woken: Vec<_> = heard.announced.iter().filter(|other| bucket(other) == bucket(queue)).cloned().collect();
+        heard.rung.extend(woken);
+        self.hint.notify_one();
+    }
+
+    fn note(&self, what: &str, queues: &[QueueName]) {
+        self.log.lock().unwrap().push(format!("{what} {}", queues.len()));
+    }
+
+    fn take(&self) -> Option<Woken> {
+        let mut heard = self.heard.lock().unwrap();
+        if std::mem::take(&mut heard.is_void) {
+            return Some(Woken::Void);
+        }
+        let rung = std::mem::take(&mut heard.rung);
+        (!rung.is_empty()).then(|| Woken::Queues(rung.into_iter().collect()))
     }
 }
 
 #[async_trait]
 impl Wakeups for FakeWakeups {
-    async fn announce(&self, _: &QueueName) -> Result<SleepTicket, StoreError> {
-        self.note("announce");
-        Ok(*self.sound_from.lock().unwrap())
+    async fn announce(&self, _: InstanceId, queues: &[QueueName]) -> Result<SleepTicket, StoreError> {
+        self.note("announce", queues);
+        let [there, back] = times(&self.latency);
+        tokio::time::sleep(there).await;
+        let ticket = *self.sound_from.lock().unwrap();
+        if ticket.announced {
+            self.heard.lock().unwrap().announced.extend(queues.iter().cloned());
+        }
+        tokio::time::sleep(back).await;
+        Ok(ticket)
     }
 
-    async fn withdraw(&self, _: &QueueName) -> Result<(), StoreError> {
-        self.note("withdraw");
+    async fn withdraw(&self, _: InstanceId, queues: &[QueueName]) -> Result<(), StoreError> {
+        self.note("withdraw", queues);
+        self.heard.lock().unwrap().announced.retain(|queue| !queues.contains(queue));
         Ok(())
     }
 
-    async fn wait(&self, _: &QueueName, at_most: Duration) -> Result<bool, StoreError> {
-        self.note(format!("wait {}", at_most.as_millis()));
-        Ok(tokio::time::timeout(at_most, self.hint.notified()).await.is_ok())
+    async fn wait(&self, _: InstanceId, at_most: Duration) -> Result<Woken, StoreError> {
+        let heard = async {
+            loop {
+                match self.take() {
+                    Some(woken) => return woken,
+                    None => self.hint.notified().await,
+                }
+            }
+        };
+        Ok(tokio::time::timeout(at_most, heard).await.unwrap_or(Woken::Nothing))
     }
+}
+
+fn times(latency: &Mutex<Option<Latency>>) -> [Duration; 2] {
+    latency.lock().unwrap().as_ref().map_or([Duration::ZERO; 2], |latency| latency())
 }

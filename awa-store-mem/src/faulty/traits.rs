@@ -10,7 +10,7 @@ use awa_core::store::{
     Accuracy, Acted, AttemptNote, Attempts, Callback, CensusCount, ClaimRequest, Claimed, Consumer, Counts, Drained,
     Grown, JobFilter, JobView, Maintainer, Memory, MoveTo, NoteAnswer, Operator, Peeked, Producer, Promoted,
     PruneReport, PurgeScope, Purged, QueueView, RescueRequest, Rescued, RetentionPolicy, Rotated, SleepTicket, Task,
-    Unpinned, Wakeups,
+    Unpinned, Wakeups, Woken,
 };
 use awa_core::unpin::UnpinPolicy;
 use awa_core::{
@@ -181,19 +181,19 @@ impl<S: Store> Operator for FaultyStore<S> {
 
 #[async_trait]
 impl<S: Store> Wakeups for FaultyStore<S> {
-    async fn announce(&self, queue: &QueueName) -> Result<SleepTicket, StoreError> {
+    async fn announce(&self, instance: InstanceId, queues: &[QueueName]) -> Result<SleepTicket, StoreError> {
         let inside = self.bells(Operation::Announce)?;
-        self.run(Operation::Announce, inside.announce(queue)).await
+        self.run(Operation::Announce, inside.announce(instance, queues)).await
     }
 
-    async fn withdraw(&self, queue: &QueueName) -> Result<(), StoreError> {
+    async fn withdraw(&self, instance: InstanceId, queues: &[QueueName]) -> Result<(), StoreError> {
         let inside = self.bells(Operation::Withdraw)?;
-        self.run(Operation::Withdraw, inside.withdraw(queue)).await
+        self.run(Operation::Withdraw, inside.withdraw(instance, queues)).await
     }
 
-    async fn wait(&self, queue: &QueueName, at_most: Duration) -> Result<bool, StoreError> {
+    async fn wait(&self, instance: InstanceId, at_most: Duration) -> Result<Woken, StoreError> {
         let inside = self.bells(Operation::Wait)?;
-        self.run(Operation::Wait, inside.wait(queue, at_most)).await
+        self.run(Operation::Wait, inside.wait(instance, at_most)).await
     }
 }
 

@@ -1,78 +1,76 @@
-//! Wake-ups inside one process: a bell per queue.
+//! Wake-ups inside one process: a bell per instance, which rings for the queues that it listens for.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use awa_core::QueueName;
+use awa_core::store::Woken;
+use awa_core::{InstanceId, QueueName};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-/// One bell per queue that somebody has listened to.
+/// One bell per instance that has listened.
 #[derive(Default)]
 pub(super) struct Bells {
-    bells: Mutex<BTreeMap<QueueName, Arc<Bell>>>,
+    bells: Mutex<BTreeMap<InstanceId, Bell>>,
 }
 
 #[derive(Default)]
 struct Bell {
-    strokes: Mutex<Strokes>,
-    notify: Notify,
-}
-
-/// How often the bell has been rung, and up to which stroke a listener has heard it.
-#[derive(Default)]
-struct Strokes {
-    rung: u64,
-    heard: u64,
+    listens_for: BTreeSet<QueueName>,
+    /// For what it has rung and was not heard yet.
+    rung: BTreeSet<QueueName>,
+    stroke: Arc<Notify>,
 }
 
 impl Bells {
-    /// Rings the bells of these queues.
+    /// Rings for these queues.
     pub(super) fn ring(&self, queues: &BTreeSet<QueueName>) {
-        for queue in queues {
-            let bell = self.of(queue);
-            bell.with_strokes(|strokes| strokes.rung += 1);
-            bell.notify.notify_waiters();
+        if queues.is_empty() {
+            return;
+        }
+        for bell in self.lock().values_mut() {
+            let before = bell.rung.len();
+            bell.rung.extend(queues.intersection(&bell.listens_for).cloned());
+            if bell.rung.len() > before {
+                bell.stroke.notify_one();
+            }
         }
     }
 
-    /// Forgets strokes that came before now.
-    pub(super) fn listen(&self, queue: &QueueName) {
-        self.of(queue).with_strokes(Strokes::hear);
+    /// From now on an instance listens for these queues as well.
+    pub(super) fn listen(&self, instance: InstanceId, queues: &[QueueName]) {
+        self.lock().entry(instance).or_default().listens_for.extend(queues.iter().cloned());
     }
 
-    /// Waits until the bell has been rung since the last call of [`Self::listen`] or of this, or `at_most` is over.
-    pub(super) async fn wait(&self, queue: &QueueName, at_most: Duration) -> bool {
-        let bell = self.of(queue);
-        // Enabled before the strokes are read, so that a stroke in between is not missed.
-        let mut stroke = std::pin::pin!(bell.notify.notified());
-        stroke.as_mut().enable();
-        if bell.with_strokes(Strokes::hear) {
-            return true;
+    /// It listens no more for these.
+    pub(super) fn ignore(&self, instance: InstanceId, queues: &[QueueName]) {
+        if let Some(bell) = self.lock().get_mut(&instance) {
+            for queue in queues {
+                bell.listens_for.remove(queue);
+                bell.rung.remove(queue);
+            }
         }
-        let rung = timeout(at_most, stroke).await.is_ok();
-        bell.with_strokes(Strokes::hear) || rung
     }
 
-    fn of(&self, queue: &QueueName) -> Arc<Bell> {
+    /// Waits until the bell of an instance rings, has rung unheard, or `at_most` is over.
+    pub(super) async fn wait(&self, instance: InstanceId, at_most: Duration) -> Woken {
+        let stroke = Arc::clone(&self.lock().entry(instance).or_default().stroke);
+        let heard = async {
+            loop {
+                let rung = self.lock().get_mut(&instance).map(|bell| std::mem::take(&mut bell.rung));
+                match rung {
+                    Some(rung) if !rung.is_empty() => return Woken::Queues(rung.into_iter().collect()),
+                    // A stroke in between is kept for the next who waits for one.
+                    _ => stroke.notified().await,
+                }
+            }
+        };
+        timeout(at_most, heard).await.unwrap_or(Woken::Nothing)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<InstanceId, Bell>> {
         // No code that may panic runs with the lock held, so a poisoned one still guards a whole map.
-        let mut bells = self.bells.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(bells.entry(queue.clone()).or_default())
-    }
-}
-
-impl Bell {
-    fn with_strokes<T>(&self, change: impl FnOnce(&mut Strokes) -> T) -> T {
-        change(&mut self.strokes.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-impl Strokes {
-    /// Marks all strokes as heard; whether there was a new one.
-    fn hear(&mut self) -> bool {
-        let is_new = self.rung > self.heard;
-        self.heard = self.rung;
-        is_new
+        self.bells.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -10,7 +10,7 @@ use awa_core::store::{
     Accuracy, Acted, AttemptNote, Attempts, Callback, CensusCount, ClaimRequest, Claimed, Consumer, Counts, Drained,
     Grown, JobFilter, JobView, Maintainer, Memory, MoveTo, NoteAnswer, Operator, Peeked, Producer, Promoted,
     PruneReport, PurgeScope, Purged, QueueView, RescueRequest, Rescued, RetentionPolicy, Rotated, SleepTicket, Task,
-    Unpinned, Wakeups,
+    Unpinned, Wakeups, Woken,
 };
 use awa_core::unpin::UnpinPolicy;
 use awa_core::{
@@ -181,17 +181,18 @@ impl Operator for MemStore {
 
 #[async_trait]
 impl Wakeups for MemStore {
-    async fn announce(&self, queue: &QueueName) -> Result<SleepTicket, StoreError> {
-        self.shared.bells.listen(queue);
-        self.step("announce", |model, _| model.announce(queue))
+    async fn announce(&self, instance: InstanceId, queues: &[QueueName]) -> Result<SleepTicket, StoreError> {
+        self.shared.bells.listen(instance, queues);
+        self.step("announce", |model, _| model.announce(instance, queues))
     }
 
-    async fn withdraw(&self, queue: &QueueName) -> Result<(), StoreError> {
-        self.step("withdraw", |model, _| model.withdraw(queue))
+    async fn withdraw(&self, instance: InstanceId, queues: &[QueueName]) -> Result<(), StoreError> {
+        self.shared.bells.ignore(instance, queues);
+        self.step("withdraw", |model, _| model.withdraw(instance, queues))
     }
 
-    async fn wait(&self, queue: &QueueName, at_most: Duration) -> Result<bool, StoreError> {
-        Ok(self.shared.bells.wait(queue, at_most).await)
+    async fn wait(&self, instance: InstanceId, at_most: Duration) -> Result<Woken, StoreError> {
+        Ok(self.shared.bells.wait(instance, at_most).await)
     }
 }
 

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use awa_core::store::{
-    Consumer, Maintainer, MockConsumer, MockMaintainer, MockOperator, MockProducer, MockWakeups, Wakeups,
+    Consumer, Maintainer, MockConsumer, MockMaintainer, MockOperator, MockProducer, MockWakeups, Wakeups, Woken,
 };
-use awa_core::{AttemptEnd, Enqueued, InstanceId, JobId, JobState, QueueName, StoreError, StoreErrorKind};
+use awa_core::{AttemptEnd, Enqueued, InstanceId, JobId, JobState, StoreError, StoreErrorKind};
 use awa_runtime::testing::{InlineWorker, TestContext, jobs_of};
 use awa_runtime::{EnqueueOptions, Outcome, QueueConfig, Worker, new_job};
 use awa_store_mem::{ManualClock, MemStore};
@@ -143,9 +143,9 @@ async fn every_trait_of_a_store_has_a_mock() {
     consumer.expect_retire().returning(move |_| Err(away()));
     maintainer.expect_tidy().returning(move || Err(away()));
     operator.expect_list().returning(move |_| Err(away()));
-    wakeups.expect_wait().returning(|_, _| Ok(true));
+    wakeups.expect_wait().returning(|_, _| Ok(Woken::Nothing));
     assert!(consumer.retire(InstanceId(1)).await.unwrap_err().is_transient());
     assert!(maintainer.tidy().await.unwrap_err().is_transient());
     assert!(jobs_of::<SendWelcome>(&operator).await.unwrap_err().to_string().contains("away"));
-    assert!(wakeups.wait(&QueueName::new("email").unwrap(), Duration::ZERO).await.unwrap());
+    assert_eq!(wakeups.wait(InstanceId(1), Duration::ZERO).await.unwrap(), Woken::Nothing);
 }
