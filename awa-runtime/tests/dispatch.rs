@@ -57,7 +57,7 @@ async fn until_its_sleep_is_sound_a_dispatcher_looks_again_after_growing_pauses(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wakeup_ends_the_sleep_and_one_claim_is_enough_to_sleep_again() {
+async fn a_wakeup_ends_the_sleep_and_the_next_is_announced_anew() {
     let store = with_wakeups(0, true);
     let worker = start(&store, QueueConfig::default().poll_interval(Duration::from_secs(1_000)));
     tokio::time::sleep(Duration::from_mins(1)).await;
@@ -66,8 +66,8 @@ async fn a_wakeup_ends_the_sleep_and_one_claim_is_enough_to_sleep_again() {
     until("the job is done", || store.completed() == 1).await;
     assert!(put.elapsed() < Duration::from_millis(10), "{:?}", put.elapsed());
     tokio::time::sleep(Duration::from_mins(1)).await;
-    assert_eq!(log(&store), ["announce 1"], "it was not up for long enough to take it back");
-    assert_eq!(store.calls("claim").len(), 2, "one before the first sleep, one for the job");
+    assert_eq!(log(&store), ["announce 1", "announce 1"], "it was not up for long enough to take it back");
+    assert_eq!(store.calls("claim").len(), 3, "one before the first sleep, one for the job, one that proves the next");
     worker.stop().await;
 }
 
