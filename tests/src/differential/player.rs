@@ -112,6 +112,13 @@ impl<'s> Player<'s> {
         Observed::Nothing
     }
 
+    /// Rolls back what is still open, so that nothing of this history is left running.
+    pub(super) async fn leave(&mut self) {
+        for place in 0..TRANSACTIONS {
+            self.end_transaction(place, false).await;
+        }
+    }
+
     async fn enqueue_in(&mut self, place: usize, number: u8, count: usize) -> Observed {
         if self.transactions[place].is_none() {
             self.transactions[place] = Some(self.subject.begin().await);

@@ -58,6 +58,9 @@ pub async fn tell(subjects: &[&dyn Subject], steps: &[Step]) -> Result<Told, Dif
             return Err(Difference { told, what });
         }
     }
+    for player in &mut players {
+        player.leave().await;
+    }
     Ok(told)
 }
 
