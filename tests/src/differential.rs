@@ -6,6 +6,7 @@
 mod draw;
 mod jobs;
 mod mutant;
+mod mutant_transaction;
 mod observed;
 mod operate;
 mod place;
@@ -14,6 +15,7 @@ mod pristine;
 mod server;
 mod step;
 mod told;
+mod transact;
 
 pub use draw::history;
 pub use mutant::{MutantStore, Mutation};

@@ -30,30 +30,38 @@ fn runner(cases: u32, seed: u64) -> TestRunner {
         cases,
         rng_seed,
         failure_persistence: None,
-        max_shrink_iters: 50,
+        max_shrink_iters: 20,
         max_shrink_time: 240_000,
         ..Config::default()
     })
 }
 
-/// Leaves out each step without which the stores still differ, the latest first, until none is left.
+/// Leaves out steps without which the stores still differ, first many at once, the latest first, until each is needed.
 fn without_idle_steps(
     mut steps: Vec<Step>,
     mut difference: Difference,
     tell: impl Fn(&[Step]) -> Result<Told, Difference>,
 ) -> (Vec<Step>, Difference) {
-    let mut at = steps.len();
-    while at > 0 {
-        at -= 1;
-        let mut fewer = steps.clone();
-        fewer.remove(at);
-        if let Err(other) = tell(&fewer) {
-            (steps, difference) = (fewer, other);
-            // What stood behind may be idle now.
-            at = steps.len();
+    let mut together = steps.len().div_ceil(2);
+    loop {
+        steps.truncate(difference.steps());
+        let before = steps.len();
+        let mut at = steps.len();
+        while at > 0 {
+            let from = at.saturating_sub(together);
+            let mut fewer = steps.clone();
+            fewer.drain(from..at);
+            if let Err(other) = tell(&fewer) {
+                fewer.truncate(other.steps());
+                (steps, difference) = (fewer, other);
+            }
+            at = from.min(steps.len());
         }
+        if together == 1 && steps.len() == before {
+            return (steps, difference);
+        }
+        together = together.div_ceil(2);
     }
-    (steps, difference)
 }
 
 /// Looks for a history that does not end well, and makes it short.

@@ -22,10 +22,10 @@ impl Model {
         if !matches!(place, Place::Ready(_) | Place::Carried(..) | Place::Deferred) {
             return Acted::Refused(Refusal::WrongState(from));
         }
-        if self.transactions.is_being_cancelled(job) {
+        let row = self.row_at(job, &place).clone();
+        if self.transactions.is_held(job, row.run_lease) {
             return Acted::Refused(Refusal::Contended);
         }
-        let row = self.row_at(job, &place).clone();
         let body = moved(&row.body, to);
         if body.lane() == row.body.lane() {
             return Acted::Done { from };

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Model;
 use crate::attempt::ErrorText;
 use crate::frontier::Snapshot;
-use crate::id::{JobId, Slot, Xid};
+use crate::id::{JobId, RunLease, Slot, Xid};
 use crate::name::QueueName;
 use crate::time::Timestamp;
 
@@ -34,6 +34,8 @@ pub(super) struct OpenTransaction {
     pub(super) replaced: Vec<(JobId, JobId)>,
     /// Which jobs it cancels when it commits, and why.
     pub(super) cancelled: Vec<(JobId, ErrorText)>,
+    /// The rows, ready or deferred, in which it found the jobs that it cancels or replaces; an id and a lease name one for ever.
+    pub(super) held: BTreeSet<(JobId, RunLease)>,
 }
 
 impl Default for Transactions {
@@ -81,12 +83,10 @@ impl Transactions {
         self.open.values().any(|open| open.slot == Some(slot))
     }
 
-    /// Whether an open transaction cancels this job when it commits, or has replaced it.
-    pub(super) fn is_being_cancelled(&self, job: JobId) -> bool {
-        let cancels = |open: &OpenTransaction| {
-            open.replaced.iter().any(|(old, _)| *old == job) || open.cancelled.iter().any(|(old, _)| *old == job)
-        };
-        self.open.values().any(cancels)
+    /// Whether an open transaction cancels or replaces this job, and found it in this ready or deferred row. A job that was
+    /// handed out since then and has come back is held by nobody.
+    pub(super) fn is_held(&self, job: JobId, lease: RunLease) -> bool {
+        self.open.values().any(|open| open.held.contains(&(job, lease)))
     }
 
     fn end(&mut self, transaction: TransactionId) -> OpenTransaction {

@@ -92,7 +92,10 @@ impl Model {
         }
         held.taken_in = Some(transaction);
         let old = std::mem::replace(&mut held.job, job);
-        self.transactions.open_mut(transaction).replaced.push((old, job));
+        let row = self.place(old).and_then(|place| self.row_of_waiting(old, &place));
+        let open = self.transactions.open_mut(transaction);
+        open.replaced.push((old, job));
+        open.held.extend(row.map(|lease| (old, lease)));
     }
 
     /// Jobs that still wait when the transaction commits that replaced them are cancelled; one that does not goes on

@@ -65,7 +65,8 @@ impl<'s> Place<'s> {
         let memory = FreshMemory::at(START);
         let told = tell(&[&memory as &dyn Subject, &stores.sqlx, &stores.diesel], steps).await;
         // What a store that fails has left behind is not known, and a ring does not become smaller again.
-        let is_spent = told.is_err() || stores.told + 1 >= SHARED_BY;
+        let has_grown = steps.iter().any(|step| matches!(step, Step::Grow { .. }));
+        let is_spent = told.is_err() || has_grown || stores.told + 1 >= SHARED_BY;
         if is_spent {
             stores.close(self.server).await;
         } else {

@@ -33,6 +33,13 @@ pub struct Difference {
     what: String,
 }
 
+impl Difference {
+    /// How many steps led there.
+    pub fn steps(&self) -> usize {
+        self.told.0.len()
+    }
+}
+
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{}", self.told, self.what)
