@@ -175,6 +175,35 @@ pub async fn a_cancel_in_a_transaction_frees_the_key(subject: &dyn Subject) {
     }
 }
 
+/// C14: a transaction that cancels a job that waits for its time takes the key for another at once, which is how a job is put
+/// off; after a rollback the first has it again.
+pub async fn a_transaction_puts_another_job_in_the_place_of_a_deferred_one(subject: &dyn Subject) {
+    let scene = Scene::open(subject, &["email"]).await;
+    let unique = |minutes: u64| {
+        let new = job("email", "reminder");
+        let key = UniqueBy::text("reminder").key_of(&new).expect("the text is good");
+        let later = awa_core::RunAt::after(Duration::from_mins(minutes)).expect("allowed");
+        new.with_unique(Unique::new(key)).with_run_at(later)
+    };
+    let mut holder = scene.enqueue(&[unique(1)]).await[0];
+    for commit in [false, true] {
+        let mut transaction = scene.begin().await;
+        assert_eq!(cancel_in(&mut transaction, &[holder]).await, [done(JobState::Deferred)]);
+        let next = transaction.enqueue(&[unique(2)]).await.expect("enqueue in a transaction")[0];
+        assert!(next.is_inserted(), "{next:?}");
+        if commit {
+            transaction.commit().await.expect("commit");
+            scene.expect(&[(holder, JobState::Cancelled), (next.id(), JobState::Deferred)]).await;
+            holder = next.id();
+        } else {
+            transaction.rollback().await.expect("rollback");
+            scene.expect(&[(holder, JobState::Deferred)]).await;
+        }
+        let asked = scene.store().enqueue(&[unique(3)]).await.expect("enqueue")[0];
+        assert_eq!((asked.is_inserted(), asked.id()), (false, holder), "{asked:?}");
+    }
+}
+
 /// C9: a transaction may cancel what it has enqueued itself; a second cancel of the same job tells that it is cancelled.
 pub async fn a_transaction_cancels_its_own_jobs(subject: &dyn Subject) {
     let scene = Scene::open(subject, &["email"]).await;

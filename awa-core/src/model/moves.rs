@@ -23,12 +23,12 @@ impl Model {
             return Acted::Refused(Refusal::WrongState(from));
         }
         let row = self.row_at(job, &place).clone();
-        if self.transactions.is_held(job, row.run_lease) {
-            return Acted::Refused(Refusal::Contended);
-        }
         let body = moved(&row.body, to);
         if body.lane() == row.body.lane() {
             return Acted::Done { from };
+        }
+        if self.transactions.is_held(job, row.run_lease) {
+            return Acted::Refused(Refusal::Contended);
         }
         let row = Row { body: Arc::new(body), ..row };
         match place {

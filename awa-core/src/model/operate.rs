@@ -106,6 +106,10 @@ impl Model {
         let open = self.transactions.open_mut(transaction);
         open.cancelled.push((job, reason.clone()));
         open.held.extend(row.map(|lease| (job, lease)));
+        if from == JobState::Deferred {
+            let body = self.row_at(job, place).body.clone();
+            self.give_key_up_in(transaction, job, &body);
+        }
         if from == JobState::Deferred { Acted::Done { from } } else { Acted::Asked { from } }
     }
 

@@ -3,11 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Model;
+use super::unique::Holder;
 use crate::attempt::ErrorText;
 use crate::frontier::Snapshot;
 use crate::id::{JobId, RunLease, Slot, Xid};
 use crate::name::QueueName;
 use crate::time::Timestamp;
+use crate::unique::StoredKey;
 
 /// A transaction of an application that has begun.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
@@ -36,6 +38,8 @@ pub(super) struct OpenTransaction {
     pub(super) cancelled: Vec<(JobId, ErrorText)>,
     /// The rows, ready or deferred, in which it found the jobs that it cancels or replaces; an id and a lease name one for ever.
     pub(super) held: BTreeSet<(JobId, RunLease)>,
+    /// The keys of the deferred jobs that it cancels, with their holders: free for itself at once, and for others when it commits.
+    pub(super) given_up: BTreeMap<StoredKey, JobId>,
 }
 
 impl Default for Transactions {
@@ -89,6 +93,11 @@ impl Transactions {
         self.open.values().any(|open| open.held.contains(&(job, lease)))
     }
 
+    /// Whether another open transaction gives this key up when it commits.
+    pub(super) fn is_being_given_up(&self, key: &StoredKey, transaction: Option<TransactionId>) -> bool {
+        self.open.iter().any(|(other, open)| Some(*other) != transaction && open.given_up.contains_key(key))
+    }
+
     fn end(&mut self, transaction: TransactionId) -> OpenTransaction {
         self.open.remove(&transaction).unwrap_or_else(|| panic!("transaction {} is over", transaction.0))
     }
@@ -125,7 +134,11 @@ impl Model {
     /// When the transaction is over.
     pub fn rollback(&mut self, transaction: TransactionId) {
         self.roll_back_keys(transaction);
-        let Some(xid) = self.transactions.end(transaction).xid else { return };
+        let ended = self.transactions.end(transaction);
+        for (key, job) in ended.given_up {
+            self.keys.insert(key, Holder { job, taken_in: None, before: None });
+        }
+        let Some(xid) = ended.xid else { return };
         self.deferred.retain(|_, row| row.xid != xid);
         for slot in self.queue_ring.contents_mut() {
             slot.remove_rows_of(xid);
