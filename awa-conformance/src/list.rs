@@ -223,8 +223,10 @@ macro_rules! each_case {
                 a_cancel_counts_from_its_commit_on [Transactions];
                 cancel_in_every_state_in_a_transaction [Transactions];
                 an_open_cancel_delays_nobody [Transactions];
+                an_open_cancel_holds_only_what_it_found [Clock, Transactions];
                 a_job_whose_cancel_was_asked_for_does_not_come_back [Clock, Transactions];
                 a_cancel_in_a_transaction_frees_the_key [Transactions];
+                a_transaction_puts_another_job_in_the_place_of_a_deferred_one [Transactions];
                 a_transaction_cancels_its_own_jobs [Transactions];
             }
             carry {

@@ -6,17 +6,22 @@
 mod draw;
 mod jobs;
 mod mutant;
+mod mutant_transaction;
 mod observed;
 mod operate;
+mod place;
 mod player;
+mod pristine;
 mod server;
 mod step;
 mod told;
+mod transact;
 
 pub use draw::history;
 pub use mutant::{MutantStore, Mutation};
 pub use observed::{Job, Observed, SeenClaim, SeenJob, Sight};
+pub use place::{DieselSubject, Place, START, SqlxSubject};
 pub use player::Player;
-pub use server::{DieselSubject, FreshStores, HistoryServer, START, SqlxSubject};
+pub use server::HistoryServer;
 pub use step::{End, NewStep, Pick, Step};
 pub use told::{Difference, Told, tell};

@@ -92,6 +92,26 @@ pub async fn an_open_cancel_delays_nobody(subject: &dyn Subject) {
     assert_eq!(scene.claim("email", 10).await, []);
 }
 
+/// C10: an open cancel holds the row in which it found the job, which is not promoted meanwhile, and none in which the job
+/// comes back later.
+pub async fn an_open_cancel_holds_only_what_it_found(subject: &dyn Subject) {
+    let scene = Scene::open(subject, &["email"]).await;
+    let soon = awa_core::RunAt::after(Duration::from_secs(10)).expect("allowed");
+    let jobs = scene.enqueue(&[job("email", "returns"), job("email", "waits").with_run_at(soon)]).await;
+    let mut transaction = scene.begin().await;
+    assert_eq!(cancel_in(&mut transaction, &jobs).await, [asked(JobState::Ready), done(JobState::Deferred)]);
+    let taken = scene.claim("email", 1).await;
+    assert_eq!(scene.close_one(&taken[0], retry_after(Duration::ZERO)).await, ClosureAnswer::Closed);
+    scene.pass(Duration::from_mins(1)).await;
+    assert_eq!(scene.promote().await, 1, "the other is as good as cancelled");
+    let again = scene.claim("email", 10).await;
+    assert_eq!(labels(&again), ["returns"]);
+    scene.complete(&again).await;
+    transaction.rollback().await.expect("rollback");
+    assert_eq!(scene.promote().await, 1);
+    assert_eq!(labels(&scene.claim("email", 10).await), ["waits"]);
+}
+
 /// C3: a job that runs when its cancel is committed, and whose attempt then fails and was to be tried again, ends as cancelled;
 /// an attempt that ends for good keeps its end.
 pub async fn a_job_whose_cancel_was_asked_for_does_not_come_back(subject: &dyn Subject) {
@@ -152,6 +172,35 @@ pub async fn a_cancel_in_a_transaction_frees_the_key(subject: &dyn Subject) {
             assert_eq!(answer.is_inserted(), commit, "{key}: {answer:?}");
             assert!(commit || answer.id() == *id);
         }
+    }
+}
+
+/// C14: a transaction that cancels a job that waits for its time takes the key for another at once, which is how a job is put
+/// off; after a rollback the first has it again.
+pub async fn a_transaction_puts_another_job_in_the_place_of_a_deferred_one(subject: &dyn Subject) {
+    let scene = Scene::open(subject, &["email"]).await;
+    let unique = |minutes: u64| {
+        let new = job("email", "reminder");
+        let key = UniqueBy::text("reminder").key_of(&new).expect("the text is good");
+        let later = awa_core::RunAt::after(Duration::from_mins(minutes)).expect("allowed");
+        new.with_unique(Unique::new(key)).with_run_at(later)
+    };
+    let mut holder = scene.enqueue(&[unique(1)]).await[0];
+    for commit in [false, true] {
+        let mut transaction = scene.begin().await;
+        assert_eq!(cancel_in(&mut transaction, &[holder]).await, [done(JobState::Deferred)]);
+        let next = transaction.enqueue(&[unique(2)]).await.expect("enqueue in a transaction")[0];
+        assert!(next.is_inserted(), "{next:?}");
+        if commit {
+            transaction.commit().await.expect("commit");
+            scene.expect(&[(holder, JobState::Cancelled), (next.id(), JobState::Deferred)]).await;
+            holder = next.id();
+        } else {
+            transaction.rollback().await.expect("rollback");
+            scene.expect(&[(holder, JobState::Deferred)]).await;
+        }
+        let asked = scene.store().enqueue(&[unique(3)]).await.expect("enqueue")[0];
+        assert_eq!((asked.is_inserted(), asked.id()), (false, holder), "{asked:?}");
     }
 }
 

@@ -7,6 +7,7 @@ use super::places::Place;
 use super::rows::{Body, ReadyPlace, Row, Tombstone, TombstoneKind};
 use crate::attempt::ErrorText;
 use crate::id::{JobId, RunLease};
+use crate::state::JobState;
 use crate::store::{Acted, MoveTo, Refusal};
 use crate::time::Timestamp;
 
@@ -22,12 +23,14 @@ impl Model {
         if !matches!(place, Place::Ready(_) | Place::Carried(..) | Place::Deferred) {
             return Acted::Refused(Refusal::WrongState(from));
         }
-        if self.transactions.is_being_cancelled(job) {
-            return Acted::Refused(Refusal::Contended);
-        }
         let row = self.row_at(job, &place).clone();
         let body = moved(&row.body, to);
-        if body.lane() == row.body.lane() {
+        let (is_held, is_there) = (self.transactions.is_held(job, row.run_lease), body.lane() == row.body.lane());
+        // A deferred job that is held does not exist as far as PostgreSQL can tell, and may not be asked where it is.
+        if is_held && (!is_there || from == JobState::Deferred) {
+            return Acted::Refused(Refusal::Contended);
+        }
+        if is_there {
             return Acted::Done { from };
         }
         let row = Row { body: Arc::new(body), ..row };

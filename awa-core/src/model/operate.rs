@@ -7,7 +7,7 @@ use super::places::Place;
 use super::rows::{ReadyPlace, Row, Tombstone, TombstoneKind};
 use super::{Model, TransactionId};
 use crate::attempt::{AttemptEnd, ErrorText};
-use crate::id::JobId;
+use crate::id::{JobId, RunLease};
 use crate::name::QueueName;
 use crate::queue::QueueSettings;
 use crate::state::JobState;
@@ -98,17 +98,29 @@ impl Model {
         if from.is_terminal() {
             return Acted::Refused(Refusal::WrongState(from));
         }
-        if matches!(place, Place::Ready(_) | Place::Deferred) && self.transactions.is_being_cancelled(job) {
+        let row = self.row_of_waiting(job, place);
+        if row.is_some_and(|lease| self.transactions.is_held(job, lease)) {
             return Acted::Refused(Refusal::Contended);
         }
         self.transactions.xid_of(transaction);
-        self.transactions.open_mut(transaction).cancelled.push((job, reason.clone()));
+        let open = self.transactions.open_mut(transaction);
+        open.cancelled.push((job, reason.clone()));
+        open.held.extend(row.map(|lease| (job, lease)));
+        if from == JobState::Deferred {
+            let body = self.row_at(job, place).body.clone();
+            self.give_key_up_in(transaction, job, &body);
+        }
         if from == JobState::Deferred { Acted::Done { from } } else { Acted::Asked { from } }
+    }
+
+    /// The lease of a job in the ring or waiting for its time, which with the id names the row that it is in.
+    pub(super) fn row_of_waiting(&self, job: JobId, place: &Place) -> Option<RunLease> {
+        matches!(place, Place::Ready(_) | Place::Deferred).then(|| self.row_at(job, place).run_lease)
     }
 
     fn cancel_one(&mut self, job: JobId, reason: &ErrorText, now: Timestamp) -> Acted {
         let Some(place) = self.place(job) else { return Acted::Refused(Refusal::NotFound) };
-        if matches!(place, Place::Ready(_) | Place::Deferred) && self.transactions.is_being_cancelled(job) {
+        if self.row_of_waiting(job, &place).is_some_and(|lease| self.transactions.is_held(job, lease)) {
             return Acted::Refused(Refusal::Contended);
         }
         self.cancel_now(job, reason, now)

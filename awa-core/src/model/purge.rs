@@ -3,7 +3,7 @@
 use super::Model;
 use super::rows::{Body, Lane};
 use crate::frontier::{Snapshot, Step};
-use crate::id::{JobId, Slot};
+use crate::id::{JobId, RunLease, Slot};
 use crate::name::QueueName;
 use crate::store::{PurgeScope, Purged};
 
@@ -38,28 +38,28 @@ impl Model {
         let mut jobs = Vec::new();
         let walk = content.frontier(lane).walk(snapshot, &content.ready[lane], |key, ready| {
             if !content.is_tombstoned(key, ready) {
-                jobs.push((key.job, ready.row.body.clone()));
+                jobs.push((key.job, ready.row.clone()));
             }
             Step::Continue
         });
         if jobs.is_empty() {
             return;
         }
-        if jobs.iter().any(|(job, _)| self.transactions.is_being_cancelled(*job)) {
+        if jobs.iter().any(|(job, row)| self.transactions.is_held(*job, row.run_lease)) {
             purged.contended = true;
             return;
         }
         self.queue_ring.content_mut(slot).frontiers.insert(lane.clone(), walk.frontier);
-        for (job, body) in jobs {
-            self.remove(job, &body, purged);
+        for (job, row) in jobs {
+            self.remove(job, &row.body, purged);
         }
     }
 
     fn purge_deferred(&mut self, queue: &QueueName, snapshot: &Snapshot, purged: &mut Purged) {
         let of_queue = self.deferred.iter().filter(|(_, row)| row.row.body.queue == *queue && snapshot.sees(row.xid));
-        let jobs: Vec<JobId> = of_queue.map(|(job, _)| *job).collect();
-        for job in jobs {
-            if self.transactions.is_being_cancelled(job) {
+        let jobs: Vec<(JobId, RunLease)> = of_queue.map(|(job, row)| (*job, row.row.run_lease)).collect();
+        for (job, lease) in jobs {
+            if self.transactions.is_held(job, lease) {
                 purged.contended = true;
             } else {
                 let deferred = self.deferred.remove(&job).expect("it was just found");

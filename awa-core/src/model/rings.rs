@@ -37,6 +37,8 @@ impl Model {
             .deferred
             .iter()
             .filter(|(_, row)| row.run_at <= now && snapshot.sees(row.xid))
+            // What an open transaction cancels is passed over: PostgreSQL does not wait for the row.
+            .filter(|(job, row)| !self.transactions.is_held(**job, row.row.run_lease))
             .map(|(job, row)| (row.run_at, *job))
             .collect();
         due.sort_unstable();

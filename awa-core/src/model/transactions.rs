@@ -3,11 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Model;
+use super::unique::Holder;
 use crate::attempt::ErrorText;
 use crate::frontier::Snapshot;
-use crate::id::{JobId, Slot, Xid};
+use crate::id::{JobId, RunLease, Slot, Xid};
 use crate::name::QueueName;
 use crate::time::Timestamp;
+use crate::unique::StoredKey;
 
 /// A transaction of an application that has begun.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
@@ -34,6 +36,10 @@ pub(super) struct OpenTransaction {
     pub(super) replaced: Vec<(JobId, JobId)>,
     /// Which jobs it cancels when it commits, and why.
     pub(super) cancelled: Vec<(JobId, ErrorText)>,
+    /// The rows, ready or deferred, in which it found the jobs that it cancels or replaces; an id and a lease name one for ever.
+    pub(super) held: BTreeSet<(JobId, RunLease)>,
+    /// The keys of the deferred jobs that it cancels, with their holders: free for itself at once, and for others when it commits.
+    pub(super) given_up: BTreeMap<StoredKey, JobId>,
 }
 
 impl Default for Transactions {
@@ -81,12 +87,15 @@ impl Transactions {
         self.open.values().any(|open| open.slot == Some(slot))
     }
 
-    /// Whether an open transaction cancels this job when it commits, or has replaced it.
-    pub(super) fn is_being_cancelled(&self, job: JobId) -> bool {
-        let cancels = |open: &OpenTransaction| {
-            open.replaced.iter().any(|(old, _)| *old == job) || open.cancelled.iter().any(|(old, _)| *old == job)
-        };
-        self.open.values().any(cancels)
+    /// Whether an open transaction cancels or replaces this job, and found it in this ready or deferred row. A job that was
+    /// handed out since then and has come back is held by nobody.
+    pub(super) fn is_held(&self, job: JobId, lease: RunLease) -> bool {
+        self.open.values().any(|open| open.held.contains(&(job, lease)))
+    }
+
+    /// Whether another open transaction gives this key up when it commits.
+    pub(super) fn is_being_given_up(&self, key: &StoredKey, transaction: Option<TransactionId>) -> bool {
+        self.open.iter().any(|(other, open)| Some(*other) != transaction && open.given_up.contains_key(key))
     }
 
     fn end(&mut self, transaction: TransactionId) -> OpenTransaction {
@@ -125,7 +134,11 @@ impl Model {
     /// When the transaction is over.
     pub fn rollback(&mut self, transaction: TransactionId) {
         self.roll_back_keys(transaction);
-        let Some(xid) = self.transactions.end(transaction).xid else { return };
+        let ended = self.transactions.end(transaction);
+        for (key, job) in ended.given_up {
+            self.keys.insert(key, Holder { job, taken_in: None, before: None });
+        }
+        let Some(xid) = ended.xid else { return };
         self.deferred.retain(|_, row| row.xid != xid);
         for slot in self.queue_ring.contents_mut() {
             slot.remove_rows_of(xid);

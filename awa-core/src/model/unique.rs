@@ -53,6 +53,7 @@ impl Model {
         let keys = jobs.iter().filter_map(|job| job.unique()).map(|unique| unique.key.at(now));
         let in_doubt = |key: &StoredKey| {
             self.keys.get(key).is_some_and(|holder| holder.taken_in.is_some_and(|other| other != transaction))
+                || self.transactions.is_being_given_up(key, Some(transaction))
         };
         match keys.into_iter().find(in_doubt) {
             Some(key) => Err(KeyInDoubt(key)),
@@ -92,7 +93,10 @@ impl Model {
         }
         held.taken_in = Some(transaction);
         let old = std::mem::replace(&mut held.job, job);
-        self.transactions.open_mut(transaction).replaced.push((old, job));
+        let row = self.place(old).and_then(|place| self.row_of_waiting(old, &place));
+        let open = self.transactions.open_mut(transaction);
+        open.replaced.push((old, job));
+        open.held.extend(row.map(|lease| (old, lease)));
     }
 
     /// Jobs that still wait when the transaction commits that replaced them are cancelled; one that does not goes on
@@ -126,6 +130,15 @@ impl Model {
         }
     }
 
+    /// A job will not hold its key any more when this transaction commits, which may take it at once.
+    pub(super) fn give_key_up_in(&mut self, transaction: TransactionId, job: JobId, body: &Body) {
+        let Some(own) = &body.unique else { return };
+        if self.keys.get(&own.key).is_some_and(|holder| holder.job == job && holder.taken_in.is_none()) {
+            self.keys.remove(&own.key);
+            self.transactions.open_mut(transaction).given_up.insert(own.key.clone(), job);
+        }
+    }
+
     /// A job that failed for good and is to live again takes the key that it gave back when it came into the state `from`.
     pub(super) fn take_key_again(&mut self, job: JobId, row: &Row, from: JobState) -> Result<(), Refusal> {
         let gave_back = |own: &&OwnKey| own.states.contains(JobState::Running) && !own.states.contains(from);
@@ -133,6 +146,7 @@ impl Model {
         match self.keys.get(&own.key) {
             Some(Holder { taken_in: Some(_), .. }) => Err(Refusal::Contended),
             Some(Holder { job, .. }) => Err(Refusal::KeyTaken(*job)),
+            None if self.transactions.is_being_given_up(&own.key, None) => Err(Refusal::Contended),
             None => {
                 self.keys.insert(own.key.clone(), Holder { job, taken_in: None, before: None });
                 Ok(())

@@ -37,7 +37,7 @@ fn frozen_eviction() -> Scene {
 }
 
 /// All mutants. The first eight are those that the test plan names.
-const CASES: [Case; 17] = [
+const CASES: [Case; 20] = [
     Case {
         mutant: Mutant::OwnXidLooksFinished,
         hunt: Hunt::Free(scenes::claim_within_a_transaction),
@@ -81,6 +81,21 @@ const CASES: [Case; 17] = [
         mutant: Mutant::CancelWithoutLaneLock,
         hunt: Hunt::Free(scenes::cancel_or_claim),
         breaks: Some(Law::FinalCancel),
+    },
+    Case {
+        mutant: Mutant::MovedLeaseLooksOver,
+        hunt: Hunt::Free(scenes::lease_is_moved),
+        breaks: Some(Law::TrueAnswer),
+    },
+    Case {
+        mutant: Mutant::NoSecondLookAtLeases,
+        hunt: Hunt::Free(scenes::lease_ring_turns),
+        breaks: Some(Law::NoTruncationOverLife),
+    },
+    Case {
+        mutant: Mutant::MoverCopiesWhatItSaw,
+        hunt: Hunt::Free(scenes::lease_is_moved),
+        breaks: Some(Law::OnePlace),
     },
     Case {
         mutant: Mutant::NeitherLaneLockNorChain,

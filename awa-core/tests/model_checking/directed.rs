@@ -56,6 +56,8 @@ pub(crate) fn stalls() -> Vec<Stall> {
     };
     // No slot of the claim ring is free, and one attempt keeps the oldest.
     let turned = || and(and(held(), and(vec![rotate(RingKind::Claim)], spent())), vec![rotate(RingKind::Claim)]);
+    // The attempt goes on as a lease, in a slot that is not the open one any more.
+    let leased = || and(turned(), vec![(OTHER, Op::Unpin(RingKind::Claim)), rotate(RingKind::Lease)]);
     let full = || vec![produce(), rotate(RingKind::Queue), produce(), rotate(RingKind::Queue), produce()];
     vec![
         stall("produce", vec![produce()], Op::Produce(2, ReadCommitted)),
@@ -84,6 +86,13 @@ pub(crate) fn stalls() -> Vec<Stall> {
             "prune the queue ring",
             and(spent(), vec![rotate(RingKind::Queue), (OTHER, Op::Drain(Slot(0)))]),
             Op::Prune(RingKind::Queue, Slot(0)),
+        ),
+        stall("complete a lease", leased(), Op::Close(End::Complete, ReadCommitted)),
+        stall("move leases", leased(), Op::Unpin(RingKind::Lease)),
+        stall(
+            "prune the lease ring",
+            and(leased(), vec![(OTHER, Op::Unpin(RingKind::Lease))]),
+            Op::Prune(RingKind::Lease, Slot(0)),
         ),
         stall("prune the claim ring", and(spent(), vec![rotate(RingKind::Claim)]), Op::Prune(RingKind::Claim, Slot(0))),
     ]

@@ -142,6 +142,16 @@ fn a_lease_ends_once() {
 }
 
 #[test]
+fn a_lease_that_is_moved_ends_once() {
+    explore(scenes::lease_is_moved());
+}
+
+#[test]
+fn an_attempt_that_goes_on_as_a_lease_survives_the_turn_of_the_lease_ring() {
+    explore(scenes::lease_ring_turns());
+}
+
+#[test]
 fn two_maintainers_do_the_work_of_one() {
     explore(scenes::two_maintainers());
 }

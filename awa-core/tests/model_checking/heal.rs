@@ -42,11 +42,13 @@ pub(crate) fn maintenance(world: &World) -> Vec<Op> {
     for kind in [SweepKind::Stale, SweepKind::Deadline] {
         ops.extend(all_slots(claim).map(|slot| Op::Rescue(kind, slot)));
     }
-    ops.extend([Op::RescueLeases, Op::Promote, Op::Rotate(RingKind::Queue), Op::Rotate(RingKind::Claim)]);
-    ops.extend([Op::Unpin(RingKind::Queue), Op::Unpin(RingKind::Claim)]);
+    ops.extend([Op::RescueLeases, Op::Promote]);
+    ops.extend(RingKind::ALL.map(Op::Rotate));
+    ops.extend(RingKind::ALL.map(Op::Unpin));
     ops.extend(all_slots(queue).map(Op::Drain));
     ops.extend(all_slots(queue).map(|slot| Op::Prune(RingKind::Queue, slot)));
     ops.extend(all_slots(claim).map(|slot| Op::Prune(RingKind::Claim, slot)));
+    ops.extend(all_slots(world.tables.leases.len()).map(|slot| Op::Prune(RingKind::Lease, slot)));
     ops
 }
 

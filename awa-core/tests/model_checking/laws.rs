@@ -10,7 +10,7 @@ use awa_core::sweep::SweepKind;
 
 use super::database::{Row, Table, Who};
 use super::mutants::Mutant;
-use super::rows::{ClaimRow, CursorRow, JobRow};
+use super::rows::{ClaimRow, CursorRow, JobRow, LeaseRow};
 use super::turn::view;
 use super::world::{Effect, Rules, World};
 
@@ -130,7 +130,7 @@ fn census(world: &World) -> Census {
     for row in committed(world, &world.tables.deferred) {
         put(row.job, Place::Waiting, None);
     }
-    for row in committed(world, &world.tables.leases) {
+    for row in world.tables.leases.iter().flat_map(|child| committed(world, child)) {
         put(row.job.job, Place::Running, None);
     }
     for row in committed(world, &world.tables.dead) {
@@ -146,12 +146,12 @@ fn census(world: &World) -> Census {
 pub(crate) fn all_is_over(world: &World) -> bool {
     let census = census(world);
     let is_over = |places: &Vec<(Place, Option<Slot>)>| places.iter().all(|(place, _)| *place == Place::Ended);
-    let rings = [RingKind::Queue, RingKind::Claim].map(|ring| {
+    let rings = RingKind::ALL.map(|ring| {
         let rows: Vec<_> = committed(world, &world.tables.ring(ring).slots).collect();
         let view = view(&world.tables, ring, rows.iter().copied(), world.pointer(ring));
         view.slots().iter().filter(|slot| slot.state != SlotState::Free).count() <= 1
     });
-    world.ghost().jobs.iter().all(|job| census.get(job).is_some_and(is_over)) && rings == [true, true]
+    world.ghost().jobs.iter().all(|job| census.get(job).is_some_and(is_over)) && rings == [true; 3]
 }
 
 /// Looks at everything that is committed.
@@ -244,7 +244,9 @@ pub(crate) fn note(world: &mut World, who: Who, effect: &Effect) {
             if let Some(hands) = world.hands.get_mut(&who) {
                 hands.retain(|held| held != receipt);
             }
-            let is_leased = committed(world, &world.tables.leases).any(|lease| lease.receipt == receipt.id);
+            let is_kept =
+                |child: &Table<LeaseRow>| committed(world, child).any(|lease: &LeaseRow| lease.receipt == receipt.id);
+            let is_leased = world.tables.leases.iter().any(is_kept);
             let is_open = is_leased || open_claims(world).iter().any(|(_, _, open)| open.contains(receipt.id));
             if is_open && !closed {
                 world.ghost_mut().broken.insert(Law::TrueAnswer);
@@ -273,32 +275,46 @@ pub(crate) fn note(world: &mut World, who: Who, effect: &Effect) {
 /// Empties a slot, having looked what would be lost by it.
 pub(crate) fn truncate(world: &mut World, ring: RingKind, slot: Slot) {
     let before = census(world);
-    let is_alive = if ring == RingKind::Queue {
-        let stored = world.tables.of_queue(slot);
-        waiting_rows(world, slot).iter().any(|(_, is_dead)| !is_dead)
-            || open_claims(world).iter().any(|(_, claim, _)| claim.ready_slot == slot)
-            || has_running(world, &stored.ready)
-            || has_running(world, &stored.cursors)
-            || has_running(world, &stored.tombstones)
-            || has_running(world, &stored.done)
-            || has_running(world, &stored.completions)
-    } else {
-        let stored = world.tables.of_claim(slot);
-        open_claims(world).iter().any(|(at, _, _)| *at == slot)
-            || has_running(world, &stored.claims)
-            || has_running(world, &stored.closures)
-    };
-    if is_alive {
+    if is_alive(world, ring, slot) {
         world.ghost_mut().broken.insert(Law::NoTruncationOverLife);
     }
     world.tables.truncate(ring, slot);
-    if ring == RingKind::Queue {
-        let ended =
-            before.iter().filter(|(_, places)| places.contains(&(Place::Ended, Some(slot)))).map(|(job, _)| *job);
-        world.ghost_mut().reclaimed.extend(ended);
-    } else {
-        world.ghost_mut().held.remove(&(slot, true));
-        world.ghost_mut().held.remove(&(slot, false));
+    match ring {
+        RingKind::Queue => {
+            let ended = before.iter().filter(|(_, places)| places.contains(&(Place::Ended, Some(slot))));
+            world.ghost_mut().reclaimed.extend(ended.map(|(job, _)| *job));
+        }
+        RingKind::Claim => {
+            world.ghost_mut().held.remove(&(slot, true));
+            world.ghost_mut().held.remove(&(slot, false));
+        }
+        RingKind::Lease => {}
+    }
+}
+
+/// Whether anything in a slot waits, runs or is being written.
+fn is_alive(world: &World, ring: RingKind, slot: Slot) -> bool {
+    match ring {
+        RingKind::Queue => {
+            let stored = world.tables.of_queue(slot);
+            waiting_rows(world, slot).iter().any(|(_, is_dead)| !is_dead)
+                || open_claims(world).iter().any(|(_, claim, _)| claim.ready_slot == slot)
+                || has_running(world, &stored.ready)
+                || has_running(world, &stored.cursors)
+                || has_running(world, &stored.tombstones)
+                || has_running(world, &stored.done)
+                || has_running(world, &stored.completions)
+        }
+        RingKind::Claim => {
+            let stored = world.tables.of_claim(slot);
+            open_claims(world).iter().any(|(at, _, _)| *at == slot)
+                || has_running(world, &stored.claims)
+                || has_running(world, &stored.closures)
+        }
+        RingKind::Lease => {
+            let stored = world.tables.of_lease(slot);
+            committed(world, stored).next().is_some() || has_running(world, stored)
+        }
     }
 }
 

@@ -47,6 +47,8 @@ pub(crate) enum Child {
     Claims(Slot),
     /// `lease_claim_closure_batches_n`.
     Closures(Slot),
+    /// `leases_n`.
+    Leases(Slot),
 }
 
 impl Child {
@@ -60,7 +62,8 @@ impl Child {
                 Self::Done(slot),
                 Self::Completions(slot),
             ],
-            _ => vec![Self::Claims(slot), Self::Closures(slot)],
+            RingKind::Claim => vec![Self::Claims(slot), Self::Closures(slot)],
+            RingKind::Lease => vec![Self::Leases(slot)],
         }
     }
 }

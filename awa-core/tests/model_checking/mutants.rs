@@ -36,6 +36,12 @@ pub(crate) enum Mutant {
     CarryOverOvertakes,
     /// A cancellation does not take the lane's lock.
     CancelWithoutLaneLock,
+    /// Whoever waited for a lease that was moved meanwhile does not look again.
+    MovedLeaseLooksOver,
+    /// A slot of the lease ring is truncated by the count from before the lock.
+    NoSecondLookAtLeases,
+    /// Whoever moves leases copies what the statement saw, whether or not somebody is ending it.
+    MoverCopiesWhatItSaw,
     /// A claim takes no lane lock, and the cursors have no unique index.
     NeitherLaneLockNorChain,
 }

@@ -88,7 +88,7 @@ pub(crate) struct ClosureRow {
     pub(crate) receipts: ReceiptSet,
 }
 
-/// `leases`; which slot of the lease ring a row is in does not matter here.
+/// `leases`.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct LeaseRow {
     pub(crate) receipt: ReceiptId,
@@ -171,15 +171,17 @@ pub(crate) struct Tables {
     pub(crate) claim: Vec<ClaimSlot>,
     pub(crate) queue_ring: RingTables,
     pub(crate) claim_ring: RingTables,
+    pub(crate) lease_ring: RingTables,
     pub(crate) deferred: Table<JobRow>,
     pub(crate) carried: Table<JobRow>,
-    pub(crate) leases: Table<LeaseRow>,
+    /// The only child of each slot of the lease ring.
+    pub(crate) leases: Vec<Table<LeaseRow>>,
     pub(crate) dead: Table<EndedRow>,
 }
 
 impl Tables {
-    /// Both rings, of so many slots each, as installed: generation 1 is open in slot 0.
-    pub(crate) fn new(queue_slots: u8, claim_slots: u8) -> Self {
+    /// The rings, of so many slots each, as installed: generation 1 is open in slot 0.
+    pub(crate) fn new(queue_slots: u8, claim_slots: u8, lease_slots: u8) -> Self {
         let ring = |slots: u8| {
             let mut tables = RingTables::default();
             for slot in 0..slots {
@@ -196,18 +198,28 @@ impl Tables {
             claim: vec![ClaimSlot::default(); usize::from(claim_slots)],
             queue_ring: ring(queue_slots),
             claim_ring: ring(claim_slots),
+            leases: vec![Table::default(); usize::from(lease_slots)],
+            lease_ring: ring(lease_slots),
             ..Self::default()
         }
     }
 
     /// The slots and the ledger of a ring.
     pub(crate) fn ring(&self, ring: RingKind) -> &RingTables {
-        if ring == RingKind::Queue { &self.queue_ring } else { &self.claim_ring }
+        match ring {
+            RingKind::Queue => &self.queue_ring,
+            RingKind::Claim => &self.claim_ring,
+            RingKind::Lease => &self.lease_ring,
+        }
     }
 
     /// The same, to write to.
     pub(crate) fn ring_mut(&mut self, ring: RingKind) -> &mut RingTables {
-        if ring == RingKind::Queue { &mut self.queue_ring } else { &mut self.claim_ring }
+        match ring {
+            RingKind::Queue => &mut self.queue_ring,
+            RingKind::Claim => &mut self.claim_ring,
+            RingKind::Lease => &mut self.lease_ring,
+        }
     }
 
     /// A slot of the queue ring.
@@ -230,27 +242,41 @@ impl Tables {
         &mut self.claim[usize::from(slot.0)]
     }
 
+    /// A slot of the lease ring.
+    pub(crate) fn of_lease(&self, slot: Slot) -> &Table<LeaseRow> {
+        &self.leases[usize::from(slot.0)]
+    }
+
+    /// The same, to write to.
+    pub(crate) fn of_lease_mut(&mut self, slot: Slot) -> &mut Table<LeaseRow> {
+        &mut self.leases[usize::from(slot.0)]
+    }
+
     /// Whether any child of a slot has pages.
     pub(crate) fn has_pages(&self, ring: RingKind, slot: Slot) -> bool {
-        if ring == RingKind::Queue {
-            let slot = self.of_queue(slot);
-            slot.ready.has_pages()
-                || slot.cursors.has_pages()
-                || slot.tombstones.has_pages()
-                || slot.done.has_pages()
-                || slot.completions.has_pages()
-        } else {
-            let slot = self.of_claim(slot);
-            slot.claims.has_pages() || slot.closures.has_pages()
+        match ring {
+            RingKind::Queue => {
+                let slot = self.of_queue(slot);
+                slot.ready.has_pages()
+                    || slot.cursors.has_pages()
+                    || slot.tombstones.has_pages()
+                    || slot.done.has_pages()
+                    || slot.completions.has_pages()
+            }
+            RingKind::Claim => {
+                let slot = self.of_claim(slot);
+                slot.claims.has_pages() || slot.closures.has_pages()
+            }
+            RingKind::Lease => self.of_lease(slot).has_pages(),
         }
     }
 
     /// Empties the children of a slot.
     pub(crate) fn truncate(&mut self, ring: RingKind, slot: Slot) {
-        if ring == RingKind::Queue {
-            *self.of_queue_mut(slot) = QueueSlot::default();
-        } else {
-            *self.of_claim_mut(slot) = ClaimSlot::default();
+        match ring {
+            RingKind::Queue => *self.of_queue_mut(slot) = QueueSlot::default(),
+            RingKind::Claim => *self.of_claim_mut(slot) = ClaimSlot::default(),
+            RingKind::Lease => *self.of_lease_mut(slot) = Table::default(),
         }
     }
 
@@ -261,16 +287,18 @@ impl Tables {
         });
         let claim =
             self.claim.iter_mut().flat_map(|slot| -> [&mut dyn AnyTable; 2] { [&mut slot.claims, &mut slot.closures] });
-        let rings: [&mut dyn AnyTable; 8] = [
+        let leases = self.leases.iter_mut().map(|child| -> &mut dyn AnyTable { child });
+        let rings: [&mut dyn AnyTable; 9] = [
             &mut self.queue_ring.slots,
             &mut self.queue_ring.ledger,
             &mut self.claim_ring.slots,
             &mut self.claim_ring.ledger,
+            &mut self.lease_ring.slots,
+            &mut self.lease_ring.ledger,
             &mut self.deferred,
             &mut self.carried,
-            &mut self.leases,
             &mut self.dead,
         ];
-        queue.chain(claim).chain(rings)
+        queue.chain(claim).chain(leases).chain(rings)
     }
 }

@@ -43,6 +43,7 @@ fn close(end: End) -> Op {
 
 const QUEUE: RingKind = RingKind::Queue;
 const CLAIM: RingKind = RingKind::Claim;
+const LEASE: RingKind = RingKind::Lease;
 
 impl Scene {
     fn new(name: &'static str, actors: Vec<Plan>, reaches: &'static [Reach]) -> Self {
@@ -295,6 +296,46 @@ pub(crate) fn lease() -> Scene {
         .before(OTHER, [produce(1)])
         .before(Who(0), [claim(1)])
         .before(OTHER, [Op::PassTime, Op::Rotate(CLAIM)])
+}
+
+/// A lease that is moved into another slot of its ring, and all who want to end it meanwhile.
+pub(crate) fn lease_is_moved() -> Scene {
+    let actors = vec![
+        silent([close(End::Complete)]),
+        live([Op::Unpin(LEASE), Op::Prune(LEASE, Slot(0))]),
+        live([Op::RescueLeases]),
+        live([Op::Cancel(JobId(1))]),
+    ];
+    let reaches = &[
+        Reach::LeaseMoved,
+        Reach::LeaseTruncation,
+        Reach::CompletionOfLease,
+        Reach::CancelRunning,
+        Reach::StaleRescue,
+        Reach::StaleAnswer,
+    ];
+    Scene::new("move a lease, complete, rescue or cancel", actors, reaches)
+        .before(OTHER, [produce(1)])
+        .before(Who(0), [claim(1)])
+        .before(OTHER, [Op::PassTime, Op::Rotate(CLAIM), Op::Unpin(CLAIM), Op::Rotate(LEASE)])
+        .without_crashes()
+}
+
+/// An attempt that becomes a lease while the lease ring turns and is pruned.
+pub(crate) fn lease_ring_turns() -> Scene {
+    let actors = vec![
+        live([Op::Unpin(CLAIM)]),
+        live([Op::Rotate(LEASE), Op::Unpin(LEASE)]),
+        live([Op::Prune(LEASE, Slot(0))]),
+        live([close(End::Complete)]),
+    ];
+    let reaches = &[Reach::Eviction, Reach::LeaseMoved, Reach::LeaseTruncation, Reach::CompletionOfLease];
+    Scene::new("evict while the lease ring turns", actors, reaches)
+        .before(OTHER, [produce(1)])
+        .before(Who(3), [claim(1)])
+        .before(OTHER, [Op::Rotate(CLAIM), Op::Unpin(CLAIM), Op::Prune(CLAIM, Slot(0)), produce(1)])
+        .before(Who(3), [claim(1)])
+        .before(OTHER, [Op::Rotate(CLAIM)])
 }
 
 /// Two processes that maintain the same rings, beside a producer and a worker.

@@ -10,7 +10,7 @@ use super::actors::Halt;
 use super::database::{Isolation, Row, Table, Version, Who};
 use super::locks::{Child, Mode, Sole};
 use super::mutants::Mutant;
-use super::rows::{SlotRow, Tables};
+use super::rows::{LeaseRow, SlotRow, Tables};
 use super::world::{Effect, Reach, Rules, World};
 
 /// A statement that is being run.
@@ -154,6 +154,16 @@ impl<'w> Turn<'w> {
         OpenSlotFacts { age: Duration::ZERO, bytes: 0, is_empty }
     }
 
+    /// The leases that the statement sees, each with its slot; all children are locked first.
+    pub(crate) fn leases(&mut self, mode: Mode) -> Result<Vec<(Slot, LeaseRow)>, Halt> {
+        let slots = (0..self.world.tables.leases.len() as u8).map(Slot);
+        for slot in slots.clone() {
+            self.lock(Child::Leases(slot), mode)?;
+        }
+        let seen = |slot: Slot| self.seen(self.world.tables.of_lease(slot)).map(move |row| (slot, row.clone()));
+        Ok(slots.flat_map(seen).collect())
+    }
+
     /// Locks the row of a slot that the statement sees as meant, and gives its newest version when that is still meant:
     /// what UPDATE and SELECT FOR UPDATE do at READ COMMITTED.
     pub(crate) fn take_slot(
@@ -186,10 +196,10 @@ impl<'w> Turn<'w> {
 
     /// Moves the pointer of a ring for everybody, at once and whatever becomes of the transaction.
     pub(crate) fn set_pointer(&mut self, ring: RingKind, pointer: Pointer) {
-        if ring == RingKind::Queue {
-            self.world.queue_pointer = pointer;
-        } else {
-            self.world.claim_pointer = pointer;
+        match ring {
+            RingKind::Queue => self.world.queue_pointer = pointer,
+            RingKind::Claim => self.world.claim_pointer = pointer,
+            RingKind::Lease => self.world.lease_pointer = pointer,
         }
     }
 }

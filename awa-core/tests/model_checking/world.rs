@@ -107,6 +107,8 @@ pub(crate) enum Reach {
     ClaimTruncation,
     CarryOver,
     Eviction,
+    LeaseMoved,
+    LeaseTruncation,
     LateCommit,
     LostRace,
 }
@@ -150,6 +152,7 @@ pub(crate) struct World {
     /// Sequences: the newest value for everybody, and never undone.
     pub(crate) queue_pointer: Pointer,
     pub(crate) claim_pointer: Pointer,
+    pub(crate) lease_pointer: Pointer,
     pub(crate) last_job: i64,
     pub(crate) last_batch: i64,
     pub(crate) now: i64,
@@ -160,15 +163,19 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// An installed schema with rings of so many slots.
+    /// Slots of the lease ring in every world.
+    pub(crate) const LEASE_SLOTS: u8 = 2;
+
+    /// An installed schema with a queue ring and a claim ring of so many slots.
     pub(crate) fn new(queue_slots: u8, claim_slots: u8) -> Self {
         let open = Pointer::new(Generation(1), Slot(0));
         Self {
-            tables: Tables::new(queue_slots, claim_slots),
+            tables: Tables::new(queue_slots, claim_slots, Self::LEASE_SLOTS),
             transactions: Transactions::new(),
             locks: Locks::default(),
             queue_pointer: open,
             claim_pointer: open,
+            lease_pointer: open,
             last_job: 0,
             last_batch: 0,
             now: 100,
@@ -190,7 +197,11 @@ impl World {
 
     /// The pointer of a ring.
     pub(crate) fn pointer(&self, ring: RingKind) -> Pointer {
-        if ring == RingKind::Queue { self.queue_pointer } else { self.claim_pointer }
+        match ring {
+            RingKind::Queue => self.queue_pointer,
+            RingKind::Claim => self.claim_pointer,
+            RingKind::Lease => self.lease_pointer,
+        }
     }
 
     /// The present.

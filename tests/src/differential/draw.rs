@@ -5,7 +5,7 @@ use awa_core::store::{ClaimShape, PurgeScope};
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use super::step::{End, INSTANCES, NewStep, Pick, QUEUES, Step, TRANSACTIONS};
+use super::step::{End, INSTANCES, LANES, NewStep, Pick, QUEUES, Step, TRANSACTIONS};
 
 /// Random histories of `steps` steps, of which a few are left out, so that a history is made shorter step by step.
 pub fn history(steps: usize) -> impl Strategy<Value = Vec<Step>> {
@@ -29,7 +29,12 @@ fn picks() -> impl Strategy<Value = Vec<Pick>> {
 fn job() -> impl Strategy<Value = NewStep> {
     let delay = prop_oneof![4 => Just(None), 1 => (1_u64..30).prop_map(Some)];
     let key = prop_oneof![4 => Just(None), 1 => (0_u8..3).prop_map(Some)];
-    (delay, key, 1_i64..4).prop_map(|(delay, key, max_attempts)| NewStep { delay, key, max_attempts })
+    (delay, key, 1_i64..4, 0..LANES).prop_map(|(delay, key, max_attempts, lane)| NewStep {
+        delay,
+        key,
+        max_attempts,
+        lane,
+    })
 }
 
 fn queue() -> impl Strategy<Value = u8> {
@@ -43,8 +48,9 @@ fn step() -> impl Strategy<Value = Step> {
 fn from_applications() -> impl Strategy<Value = Step> {
     prop_oneof![
         4 => (queue(), prop::collection::vec(job(), 1..5)).prop_map(|(queue, jobs)| Step::Enqueue { queue, jobs }),
-        3 => (0..TRANSACTIONS, queue(), 1_usize..4)
-            .prop_map(|(transaction, queue, count)| Step::EnqueueIn { transaction, queue, count }),
+        3 => (0..TRANSACTIONS, queue(), prop::collection::vec(job(), 1..4))
+            .prop_map(|(transaction, queue, jobs)| Step::EnqueueIn { transaction, queue, jobs }),
+        1 => (0..TRANSACTIONS, picks()).prop_map(|(transaction, jobs)| Step::CancelIn { transaction, jobs }),
         2 => (0..TRANSACTIONS, prop::bool::weighted(0.8))
             .prop_map(|(transaction, commit)| Step::EndTransaction { transaction, commit }),
         1 => pick().prop_map(|token| Step::Resume { token }),
@@ -73,7 +79,7 @@ fn from_operators() -> impl Strategy<Value = Step> {
         3 => picks().prop_map(|jobs| Step::Cancel { jobs }),
         3 => picks().prop_map(|jobs| Step::Retry { jobs }),
         1 => picks().prop_map(|jobs| Step::Delete { jobs }),
-        2 => (picks(), queue()).prop_map(|(jobs, queue)| Step::Move { jobs, queue }),
+        2 => (picks(), queue(), 0..LANES).prop_map(|(jobs, queue, lane)| Step::Move { jobs, queue, lane }),
         1 => (queue(), scope).prop_map(|(queue, scope)| Step::Purge { queue, scope }),
         2 => (queue(), prop::bool::weighted(0.3)).prop_map(|(queue, paused)| Step::Pause { queue, paused }),
     ]
@@ -82,12 +88,14 @@ fn from_operators() -> impl Strategy<Value = Step> {
 fn from_maintenance() -> impl Strategy<Value = Step> {
     let prune = prop::option::of(ring());
     prop_oneof![
-        1 => Just(Step::Rescue),
-        2 => (1_u64..20).prop_map(|seconds| Step::Pass { seconds }),
-        2 => (1_usize..5).prop_map(|limit| Step::Promote { limit }),
-        4 => ring().prop_map(|ring| Step::Rotate { ring }),
-        4 => (any::<bool>(), any::<bool>(), prune, any::<bool>())
+        // Seldom, because a ring that has grown costs a new database.
+        1 => ring().prop_map(|ring| Step::Grow { ring }),
+        16 => Just(Step::Rescue),
+        32 => (1_u64..20).prop_map(|seconds| Step::Pass { seconds }),
+        32 => (1_usize..5).prop_map(|limit| Step::Promote { limit }),
+        64 => ring().prop_map(|ring| Step::Rotate { ring }),
+        64 => (any::<bool>(), any::<bool>(), prune, any::<bool>())
             .prop_map(|(drain, unpin, prune, patient)| Step::Reclaim { drain, unpin, prune, patient }),
-        1 => Just(Step::Tidy),
+        16 => Just(Step::Tidy),
     ]
 }

@@ -1,34 +1,50 @@
 //! Jobs, attempts and tokens as stores name them, beside the positions by which a history does.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use awa_core::attempt::Receipt;
 use awa_core::job::MaxAttempts;
+use awa_core::queue::Shard;
 use awa_core::unique::KeyStates;
 use awa_core::{
-    CallbackToken, Enqueued, JobId, JobKind, JsonText, NewJob, Priority, QueueName, RunAt, Unique, UniqueBy,
+    CallbackToken, Enqueued, JobId, JobKind, JsonText, NewJob, OrderingKey, Priority, QueueName, RunAt, ShardCount,
+    Unique, UniqueBy,
 };
 
 use super::observed::{Job, Observed};
-use super::step::{NewStep, Pick};
+use super::step::{NewStep, OF_LANES, Pick};
 
 /// The queue of this number.
 pub(super) fn queue(number: u8) -> QueueName {
-    QueueName::new(["first", "second"][usize::from(number)]).expect("the name is good")
+    QueueName::new(["first", "second", "third"][usize::from(number)]).expect("the name is good")
 }
 
-/// The priority of all jobs of a queue.
-pub(super) fn priority(queue: u8) -> Priority {
-    Priority::new(i16::from(queue) + 1).expect("1 and 2 are priorities")
+/// The priority of a job, which is that of all jobs of its queue, unless that has several.
+pub(super) fn priority(queue: u8, lane: u8) -> Priority {
+    let number = if queue == OF_LANES { 3 + lane % 2 } else { queue + 1 };
+    Priority::new(i16::from(number)).expect("1 to 4 are priorities")
+}
+
+/// The ordering key of a job in the queue that has several lanes.
+fn ordering(lane: u8) -> OrderingKey {
+    OrderingKey::new(["a", "b", "c", "d"][usize::from(lane / 2)]).expect("the key is short")
+}
+
+/// Over how many shards that queue spreads its jobs.
+pub(super) fn shards() -> ShardCount {
+    ShardCount::new(2).expect("2 is allowed")
 }
 
 /// One job for a queue.
 pub(super) fn new_job(number: u8, step: &NewStep) -> NewJob {
     let args = JsonText::new("args", r#"{"a":1}"#).expect("the text is JSON");
     let mut job = NewJob::new(queue(number), JobKind::new("told").expect("the name is good"), args)
-        .with_priority(priority(number))
+        .with_priority(priority(number, step.lane))
         .with_max_attempts(MaxAttempts::new(step.max_attempts).expect("budgets are small"));
+    if number == OF_LANES {
+        job = job.with_ordering_key(ordering(step.lane));
+    }
     if let Some(seconds) = step.delay {
         job = job.with_run_at(RunAt::after(Duration::from_secs(seconds)).expect("delays are short"));
     }
@@ -44,6 +60,10 @@ pub(super) fn new_job(number: u8, step: &NewStep) -> NewJob {
 pub(super) struct Named {
     jobs: Vec<JobId>,
     known: HashMap<JobId, Job>,
+    /// In which shard each job is, if it is in the queue with several lanes; only jobs without a shard may leave their queue.
+    sharded: HashMap<JobId, Shard>,
+    /// Every job of which a transaction asked that it be cancelled.
+    pub(super) cancelled_in: HashSet<JobId>,
     /// Every attempt that was handed out.
     pub(super) receipts: Vec<Receipt>,
     /// Every token that was given.
@@ -72,9 +92,12 @@ impl Named {
     }
 
     /// Takes in what an enqueue answered.
-    pub(super) fn enqueued(&mut self, answers: &[Enqueued]) -> Observed {
+    pub(super) fn enqueued(&mut self, jobs: &[NewJob], answers: &[Enqueued]) -> Observed {
         let mut seen = Vec::with_capacity(answers.len());
-        for answer in answers {
+        for (job, answer) in jobs.iter().zip(answers) {
+            if let Some(key) = job.ordering_key().filter(|_| answer.is_inserted()) {
+                self.sharded.insert(answer.id(), key.shard(shards()));
+            }
             let what = match answer {
                 Enqueued::Inserted(_) => "inserted",
                 Enqueued::Duplicate(_) => "duplicate of",
@@ -87,6 +110,16 @@ impl Named {
             seen.push((what, self.known.get(&answer.id()).copied()));
         }
         Observed::Enqueued(seen)
+    }
+
+    /// The lane of a job of this priority, among those of its queue.
+    pub(super) fn lane(&self, id: JobId, priority: Priority) -> (Priority, Option<Shard>) {
+        (priority, self.sharded.get(&id).copied())
+    }
+
+    /// Whether a job may move into this queue: jobs of several shards would make several lanes of it.
+    pub(super) fn may_move(&self, id: JobId, number: u8) -> bool {
+        number == OF_LANES || !self.sharded.contains_key(&id)
     }
 
     /// How a reader names an attempt.

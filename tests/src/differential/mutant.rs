@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use awa_conformance::{Capabilities, Subject, SubjectTransaction};
 use awa_core::attempt::{ErrorText, Receipt};
 use awa_core::retry::RetryPolicy;
-use awa_core::ring::{RingKind, RotationPolicy};
+use awa_core::ring::{GrowRefusal, RingKind, RotationPolicy};
 use awa_core::store::{
     Accuracy, Acted, AttemptNote, Attempts, Callback, CensusCount, ClaimRequest, Claimed, Consumer, Counts, Drained,
     Grown, JobFilter, JobView, Maintainer, Memory, MoveTo, NoteAnswer, Operator, Peeked, Producer, Promoted,
@@ -19,8 +19,9 @@ use awa_core::{
     AttemptEnd, CallbackAnswer, Closure, ClosureAnswer, Enqueued, InstanceId, JobId, NewJob, QueueName, QueueSettings,
     Store, StoreError, Timestamp,
 };
-use awa_store_mem::{MemStore, MemTransaction};
+use awa_store_mem::MemStore;
 
+use super::mutant_transaction::{MutantTransaction, without_keys, without_ordering_keys};
 use crate::memory::FreshMemory;
 
 /// What is wrong with a mutant.
@@ -42,11 +43,21 @@ pub enum Mutation {
     DeadlinesForgotten,
     /// What an attempt notes is not kept.
     ProgressForgotten,
+    /// A key that is taken in an open transaction is free for others.
+    KeysFreeInTransactions,
+    /// A transaction that cancels jobs does not.
+    CancelInIgnored,
+    /// The ordering key of a job is not kept.
+    OrderingKeysForgotten,
+    /// A batch is handed out from its end.
+    LastComesFirst,
+    /// No ring grows.
+    GrowthRefused,
 }
 
 impl Mutation {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 13] = [
         Self::SnoozeWithoutDelay,
         Self::RetryUncharged,
         Self::KeysForgotten,
@@ -55,6 +66,11 @@ impl Mutation {
         Self::RollbackIgnored,
         Self::DeadlinesForgotten,
         Self::ProgressForgotten,
+        Self::KeysFreeInTransactions,
+        Self::CancelInIgnored,
+        Self::OrderingKeysForgotten,
+        Self::LastComesFirst,
+        Self::GrowthRefused,
     ];
 }
 
@@ -79,10 +95,7 @@ impl Subject for MutantStore {
     }
 
     async fn begin(&self) -> Box<dyn SubjectTransaction> {
-        if self.mutation == Mutation::RollbackIgnored {
-            return Box::new(Committed(self.inside.store.begin().expect("a transaction can be opened")));
-        }
-        self.inside.begin().await
+        Box::new(MutantTransaction::begin(&self.inside.store, self.mutation))
     }
 
     async fn advance(&self, by: Duration) {
@@ -91,28 +104,6 @@ impl Subject for MutantStore {
 
     fn capabilities(&self) -> Capabilities {
         self.inside.capabilities()
-    }
-}
-
-/// A transaction that commits whatever is asked.
-struct Committed(MemTransaction);
-
-#[async_trait]
-impl SubjectTransaction for Committed {
-    async fn enqueue(&mut self, jobs: &[NewJob]) -> Result<Vec<Enqueued>, StoreError> {
-        self.0.enqueue(jobs)
-    }
-
-    async fn cancel(&mut self, jobs: &[JobId], reason: &ErrorText) -> Result<Vec<Acted>, StoreError> {
-        self.0.cancel(jobs, reason)
-    }
-
-    async fn commit(self: Box<Self>) -> Result<(), StoreError> {
-        self.0.commit()
-    }
-
-    async fn rollback(self: Box<Self>) -> Result<(), StoreError> {
-        self.0.commit()
     }
 }
 
@@ -142,14 +133,11 @@ impl Mutant {
 #[async_trait]
 impl Producer for Mutant {
     async fn enqueue(&self, jobs: &[NewJob]) -> Result<Vec<Enqueued>, StoreError> {
-        if !self.has(Mutation::KeysForgotten) {
-            return self.inside.enqueue(jobs).await;
+        match self.mutation {
+            Mutation::KeysForgotten => self.inside.enqueue(&without_keys(jobs)).await,
+            Mutation::OrderingKeysForgotten => self.inside.enqueue(&without_ordering_keys(jobs)).await,
+            _ => self.inside.enqueue(jobs).await,
         }
-        let bare = |job: &NewJob| {
-            let bare = NewJob::new(job.queue().clone(), job.kind().clone(), job.args().clone());
-            bare.with_priority(job.priority()).with_max_attempts(job.max_attempts()).with_run_at(job.run_at())
-        };
-        self.inside.enqueue(&jobs.iter().map(bare).collect::<Vec<_>>()).await
     }
 }
 
@@ -157,7 +145,11 @@ impl Producer for Mutant {
 impl Consumer for Mutant {
     async fn claim(&self, request: &ClaimRequest) -> Result<Claimed, StoreError> {
         let deadline = request.deadline.filter(|_| !self.has(Mutation::DeadlinesForgotten));
-        self.inside.claim(&ClaimRequest { deadline, ..request.clone() }).await
+        let mut claimed = self.inside.claim(&ClaimRequest { deadline, ..request.clone() }).await?;
+        if self.has(Mutation::LastComesFirst) {
+            claimed.jobs.reverse();
+        }
+        Ok(claimed)
     }
 
     async fn close(&self, closures: &[Closure]) -> Result<Vec<ClosureAnswer>, StoreError> {
@@ -309,6 +301,9 @@ impl Operator for Mutant {
     }
 
     async fn grow_ring(&self, ring: RingKind, slots: u8) -> Result<Grown, StoreError> {
+        if self.has(Mutation::GrowthRefused) {
+            return Ok(Grown::Refused(GrowRefusal::TooMany { wanted: slots }));
+        }
         self.inside.grow_ring(ring, slots).await
     }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use awa_core::attempt::ClosureAnswer;
-use awa_core::store::{JobView, Memory, NoteAnswer, Purged, QueueView};
+use awa_core::store::{Grown, JobView, Memory, NoteAnswer, Purged, QueueView};
 use awa_core::sweep::RescueCause;
 use awa_core::{CallbackAnswer, JobState, Timestamp};
 
@@ -15,7 +15,9 @@ pub type Job = usize;
 pub enum Observed {
     /// The answers to an enqueue.
     Enqueued(Vec<(&'static str, Option<Job>)>),
-    /// The claimed jobs in their order.
+    /// The transaction that asked for this would wait for another, and was rolled back.
+    Waits,
+    /// The claimed jobs, lane by lane, in their order.
     Claimed(Vec<SeenClaim>),
     /// The answers to closures.
     Closed(Vec<ClosureAnswer>),
@@ -25,6 +27,8 @@ pub enum Observed {
     Resumed(Vec<CallbackAnswer>),
     /// The answers to an operator, as text.
     Acted(Vec<String>),
+    /// What became of a wish for a larger ring.
+    Grown(Grown),
     /// What a purge did.
     Purged(Purged),
     /// How many jobs became ready. Whether more are due is a hint: PostgreSQL gives it whenever it took as many as it might.

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use awa_core::attempt::ErrorText;
-use awa_core::store::{Acted, JobFilter, JobView, MoveTo, PurgeScope, QueueView, Refusal};
+use awa_core::ring::RingKind;
+use awa_core::store::{Acted, Grown, JobFilter, JobView, MoveTo, PurgeScope, QueueView, Refusal};
 use awa_core::{InstanceId, JobId};
 
 use super::jobs::{priority, queue};
@@ -24,6 +25,7 @@ impl Player<'_> {
         // In which order the jobs of one call join a lane is no promise.
         let mut jobs = self.named.picked(jobs);
         jobs.sort_unstable();
+        jobs.retain(|job| !self.is_open_cancel_of(*job));
         self.acted(&self.store.retry(&jobs).await.expect("retry"))
     }
 
@@ -38,15 +40,20 @@ impl Player<'_> {
         self.acted(&answers.into_iter().map(gone).collect::<Vec<_>>())
     }
 
-    pub(super) async fn move_to(&self, jobs: &[Pick], to: u8) -> Observed {
+    pub(super) async fn move_to(&self, jobs: &[Pick], to: u8, lane: u8) -> Observed {
         // As for a retry.
         let mut jobs = self.named.picked(jobs);
         jobs.sort_unstable();
-        let to = MoveTo::queue(queue(to)).and_priority(priority(to));
+        jobs.retain(|job| self.named.may_move(*job, to));
+        let to = MoveTo::queue(queue(to)).and_priority(priority(to, lane));
         self.acted(&self.store.move_jobs(&jobs, &to).await.expect("move_jobs"))
     }
 
     pub(super) async fn purge(&self, number: u8, scope: PurgeScope) -> Observed {
+        if self.has_open_cancel() {
+            // How many of the lanes of a slot such a transaction keeps is no promise.
+            return Observed::Nothing;
+        }
         let mut purged = self.store.purge_queue(&queue(number), scope).await.expect("purge_queue");
         for _ in 0..ROUNDS {
             if !purged.contended {
@@ -59,7 +66,16 @@ impl Player<'_> {
         Observed::Purged(purged)
     }
 
-    fn acted(&self, answers: &[Acted]) -> Observed {
+    pub(super) async fn grow(&mut self, ring: RingKind) -> Observed {
+        let size = self.sizes.get_mut(&ring).expect("every ring has a size");
+        let grown = self.store.grow_ring(ring, *size + 1).await.expect("grow_ring");
+        if let Grown::Done { to, .. } = grown {
+            *size = to;
+        }
+        Observed::Grown(grown)
+    }
+
+    pub(super) fn acted(&self, answers: &[Acted]) -> Observed {
         let text = |answer: &Acted| match answer {
             // Whether the history of a finished job is still there is no promise.
             Acted::Refused(Refusal::NotFound) => "refused".to_owned(),
@@ -85,7 +101,11 @@ impl Player<'_> {
                 assert_eq!(self.store.get(view.id).await.expect("get").as_ref(), Some(view), "get and list");
             }
             let job = self.named.job(view.id);
-            let seen = SeenJob(JobView { id: JobId(0), ..view.clone() });
+            let mut seen = SeenJob(JobView { id: JobId(0), ..view.clone() });
+            if self.named.cancelled_in.contains(&view.id) {
+                // Whether that is the moment of the call, of the commit or of the next tick is no promise.
+                seen.0.finalized_at = None;
+            }
             assert!(sight.jobs.insert(job, seen).is_none(), "job {job} is in two places");
         }
         self.look_at_attempts(&mut sight).await;

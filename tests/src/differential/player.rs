@@ -1,10 +1,11 @@
 //! Tells a history to one store.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use awa_conformance::{Subject, SubjectTransaction};
+use awa_conformance::Subject;
 use awa_core::queue::QueueSettings;
 use awa_core::ring::{RingKind, RotationPolicy};
 use awa_core::store::{
@@ -13,19 +14,26 @@ use awa_core::store::{
 use awa_core::unpin::UnpinPolicy;
 use awa_core::{CallbackToken, Closure, InstanceId, JsonText, Nonce, Store};
 
-use super::jobs::{Named, new_job, queue};
+use super::jobs::{Named, new_job, priority, queue, shards};
 use super::observed::{Observed, SeenClaim};
-use super::step::{NewStep, Pick, QUEUES, Step, TRANSACTIONS};
+use super::step::{OF_LANES, Pick, QUEUES, Step, TRANSACTIONS};
+use super::transact::{Open, unless_it_waits};
 use crate::stage::{RESCUER, STALENESS, steady_retry};
+
+/// The settings of the queue that has several lanes.
+fn sharded() -> QueueSettings {
+    QueueSettings::default().with_enqueue_shards(shards())
+}
 
 /// How often a call is repeated that answers "contended" or "more".
 pub(super) const ROUNDS: usize = 64;
 
 /// A store in the middle of a history.
 pub struct Player<'s> {
-    subject: &'s dyn Subject,
+    pub(super) subject: &'s dyn Subject,
     pub(super) store: Arc<dyn Store>,
-    transactions: Vec<Option<Box<dyn SubjectTransaction>>>,
+    pub(super) transactions: Vec<Option<Open>>,
+    pub(super) sizes: HashMap<RingKind, u8>,
     pub(super) named: Named,
     drawn: i64,
 }
@@ -37,7 +45,7 @@ impl fmt::Debug for Player<'_> {
 }
 
 impl<'s> Player<'s> {
-    /// A store at the beginning: two queues, of which the second has no dead-letter queue.
+    /// A store at the beginning: three queues, of which the second has no dead-letter queue and the third several shards.
     ///
     /// # Panics
     ///
@@ -47,10 +55,18 @@ impl<'s> Player<'s> {
         for number in 0..QUEUES {
             store.open_queue(&queue(number)).await.expect("open_queue");
         }
-        let no_dead_letters = QueueSettings::default().with_dead_letter(false);
-        store.configure_queue(&queue(QUEUES - 1), &no_dead_letters).await.expect("configure_queue");
+        let settings = [(1, QueueSettings::default().with_dead_letter(false)), (OF_LANES, sharded())];
+        for (number, settings) in settings {
+            store.configure_queue(&queue(number), &settings).await.expect("configure_queue");
+        }
         let transactions = (0..TRANSACTIONS).map(|_| None).collect();
-        Self { subject, store, transactions, named: Named::default(), drawn: 0 }
+        let has = subject.capabilities();
+        let sizes = [
+            (RingKind::Queue, has.queue_slots),
+            (RingKind::Claim, has.claim_slots),
+            (RingKind::Lease, has.lease_slots),
+        ];
+        Self { subject, store, transactions, sizes: sizes.into(), named: Named::default(), drawn: 0 }
     }
 
     /// Which store it is.
@@ -67,12 +83,13 @@ impl<'s> Player<'s> {
         match step {
             Step::Enqueue { queue, jobs } => {
                 let jobs: Vec<_> = jobs.iter().map(|step| new_job(*queue, step)).collect();
-                let answers = self.store.enqueue(&jobs).await.expect("enqueue");
-                return self.named.enqueued(&answers);
+                let Some(answers) = unless_it_waits(self.store.enqueue(&jobs).await) else { return Observed::Waits };
+                return self.named.enqueued(&jobs, &answers);
             }
-            Step::EnqueueIn { transaction, queue, count } => {
-                return self.enqueue_in(*transaction, *queue, *count).await;
+            Step::EnqueueIn { transaction, queue, jobs } => {
+                return self.enqueue_in(*transaction, *queue, jobs).await;
             }
+            Step::CancelIn { transaction, jobs } => return self.cancel_in(*transaction, jobs).await,
             Step::EndTransaction { transaction, commit } => self.end_transaction(*transaction, *commit).await,
             Step::Claim { queue, instance, jobs, deadline, shape } => {
                 return self.claim(*queue, *instance, *jobs, *deadline, *shape).await;
@@ -97,11 +114,12 @@ impl<'s> Player<'s> {
             Step::Cancel { jobs } => return self.cancel(jobs).await,
             Step::Retry { jobs } => return self.retry(jobs).await,
             Step::Delete { jobs } => return self.delete(jobs).await,
-            Step::Move { jobs, queue } => return self.move_to(jobs, *queue).await,
+            Step::Move { jobs, queue, lane } => return self.move_to(jobs, *queue, *lane).await,
             Step::Purge { queue, scope } => return self.purge(*queue, *scope).await,
             Step::Pause { queue: number, paused } => {
                 self.store.set_paused(&queue(*number), *paused).await.expect("set_paused");
             }
+            Step::Grow { ring } => return self.grow(*ring).await,
             Step::Rotate { ring } => {
                 let now = RotationPolicy { min_age: Duration::ZERO, max_bytes: 0 };
                 self.store.rotate(*ring, &now).await.expect("rotate");
@@ -112,25 +130,8 @@ impl<'s> Player<'s> {
         Observed::Nothing
     }
 
-    async fn enqueue_in(&mut self, place: usize, number: u8, count: usize) -> Observed {
-        if self.transactions[place].is_none() {
-            self.transactions[place] = Some(self.subject.begin().await);
-        }
-        let open = self.transactions[place].as_mut().expect("it was opened");
-        // No keys: who asks for one that an open transaction holds waits for its end, which is a step of its own.
-        let plain = NewStep { delay: None, key: None, max_attempts: 2 };
-        let answers = open.enqueue(&vec![new_job(number, &plain); count]).await.expect("enqueue in a transaction");
-        self.named.enqueued(&answers)
-    }
-
-    async fn end_transaction(&mut self, place: usize, commit: bool) {
-        if let Some(open) = self.transactions[place].take() {
-            let ended = if commit { open.commit().await } else { open.rollback().await };
-            ended.expect("a transaction ends");
-        }
-    }
-
     async fn claim(&mut self, number: u8, instance: i64, jobs: usize, deadline: bool, shape: ClaimShape) -> Observed {
+        let jobs = if number == OF_LANES { usize::from(BatchLimit::MAX.get()) } else { jobs };
         let mut claimed = Vec::new();
         for _ in 0..ROUNDS {
             self.drawn += 1;
@@ -151,6 +152,7 @@ impl<'s> Player<'s> {
                 break;
             }
         }
+        claimed.sort_by_key(|job| self.named.lane(job.receipt.job, job.priority));
         self.named.receipts.extend(claimed.iter().map(|job| job.receipt));
         let seen = claimed.iter().map(|job| SeenClaim {
             job: self.named.job(job.receipt.job),
@@ -242,8 +244,12 @@ impl<'s> Player<'s> {
             Step::Cancel { jobs } => format!("cancel {}", self.named.listed(jobs)),
             Step::Retry { jobs } => format!("retry {}", self.named.listed(jobs)),
             Step::Delete { jobs } => format!("delete {}", self.named.listed(jobs)),
-            Step::Move { jobs, queue: number } => {
-                format!("move {} into {}", self.named.listed(jobs), queue(*number).as_str())
+            Step::CancelIn { transaction, jobs } => {
+                format!("in transaction {transaction}, cancel {}", self.named.listed(jobs))
+            }
+            Step::Move { jobs, queue: number, lane } => {
+                let priority = priority(*number, *lane);
+                format!("move {} into {}, {priority:?}", self.named.listed(jobs), queue(*number).as_str())
             }
             other => format!("{other:?}"),
         }

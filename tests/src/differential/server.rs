@@ -1,36 +1,30 @@
-//! A server for histories: each gets a database with two empty schemas, one for each driver, made ahead of it and dropped
-//! behind it.
+//! A server for histories.
 //!
 //! Nobody else writes on the server, and nothing happens there at a time of its own, so that a history means the same in every
 //! run, also where a store looks at the transactions that are open.
 
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
 
-use async_trait::async_trait;
-use awa_conformance::{Capabilities, Subject, SubjectTransaction};
-use awa_core::{Store, Timestamp};
 use awa_pg::SchemaName;
 use awa_pg::cluster::{Cluster, ClusterError, ClusterOptions, Durability};
-use awa_store_diesel::DieselStore;
-use awa_store_sqlx::{Clock, SqlxStore};
+use awa_store_sqlx::SqlxStore;
 
-use crate::diesel_store::AsyncTransaction;
-use crate::memory::FreshMemory;
-use crate::postgres::{OpenTransaction, SMALL_RINGS};
+use super::pristine::{self, Restore};
+use crate::postgres::SMALL_RINGS;
 
-/// Where the clock of every history begins.
-pub const START: Timestamp = Timestamp::from_micros(1_790_000_000_000_000);
 const TEMPLATE: &str = "histories";
 /// So many databases are made ahead.
 const AHEAD: usize = 2;
+/// The schemas of a database, one for each driver.
+pub(super) const SCHEMAS: [&str; 2] = ["by_sqlx", "by_diesel"];
 
-/// The server.
+/// The server. Its databases have two empty schemas each, are made ahead of who takes them, and dropped behind them.
 #[derive(Debug)]
 pub struct HistoryServer {
-    cluster: Arc<Cluster>,
-    databases: Receiver<Result<String, ClusterError>>,
+    pub(super) cluster: Arc<Cluster>,
+    pub(super) restore: [Restore; 2],
+    databases: Mutex<Receiver<Result<String, ClusterError>>>,
     used: SyncSender<String>,
 }
 
@@ -41,7 +35,14 @@ impl HistoryServer {
     ///
     /// When PostgreSQL cannot be started.
     pub async fn start() -> Self {
-        let settings = [("autovacuum", "off"), ("jit", "off")];
+        let settings = [
+            ("autovacuum", "off"),
+            ("jit", "off"),
+            // The plans of so small tables are not worth making twice.
+            ("plan_cache_mode", "force_generic_plan"),
+            // In a history somebody waits only for a transaction that the history itself ends later.
+            ("lock_timeout", "50ms"),
+        ];
         let settings = settings.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
         let start = || Cluster::start(ClusterOptions { durability: Durability::Relaxed, settings });
         let cluster = tokio::task::spawn_blocking(start).await.expect("starting panicked");
@@ -53,45 +54,27 @@ impl HistoryServer {
             store.prepare_schema().await.expect("the schema can be installed");
             store.pool().close().await;
         }
+        let restore = SCHEMAS.map(|schema| pristine::keep(&cluster, TEMPLATE, schema));
         let (made, databases) = sync_channel(AHEAD);
         let (used, over) = sync_channel::<String>(1_000);
         let maker = Arc::clone(&cluster);
         std::thread::spawn(move || make(&maker, &made, &over));
-        Self { cluster, databases, used }
+        Self { cluster, restore, databases: Mutex::new(databases), used }
     }
 
-    /// Empty stores on a database of their own, and one in memory, all at [`START`].
-    ///
-    /// # Panics
-    ///
-    /// When PostgreSQL fails.
-    pub async fn fresh(&self) -> FreshStores {
-        let database = self.databases.recv().expect("databases are made").expect("a database can be made");
-        let (url, clock) = (self.cluster.url(&database), Clock::manual(START));
-        let options = SqlxStore::options().schema(name(SCHEMAS[0])).wakeups(false).max_connections(4);
-        let sqlx = options.clock(clock.clone()).connect(&url).await.expect("the server can be reached");
-        let options = DieselStore::options().schema(name(SCHEMAS[1])).wakeups(false).max_connections(4);
-        let other_clock = Clock::manual(START);
-        let diesel = options.clock(other_clock.clone()).connect(&url).await.expect("the server can be reached");
-        FreshStores {
-            memory: FreshMemory::at(START),
-            sqlx: SqlxSubject { store: sqlx, clock },
-            diesel: DieselSubject { store: diesel, clock: other_clock },
-            database,
-        }
+    /// A database nobody has used yet.
+    pub(super) fn take(&self) -> String {
+        let databases = self.databases.lock().expect("nobody panics while waiting");
+        databases.recv().expect("databases are made").expect("a database can be made")
     }
 
-    /// Gives the stores back.
-    pub async fn done(&self, stores: FreshStores) {
-        stores.sqlx.store.pool().close().await;
-        stores.diesel.store.pool().close();
-        self.used.send(stores.database).expect("the maker of databases is there");
+    /// Gives it back.
+    pub(super) fn drop_database(&self, database: String) {
+        self.used.send(database).expect("the maker of databases is there");
     }
 }
 
-const SCHEMAS: [&str; 2] = ["by_sqlx", "by_diesel"];
-
-fn name(schema: &str) -> SchemaName {
+pub(super) fn name(schema: &str) -> SchemaName {
     SchemaName::new(schema).expect("the name is good")
 }
 
@@ -108,69 +91,5 @@ fn make(cluster: &Cluster, made: &SyncSender<Result<String, ClusterError>>, over
             // A database that stays takes room and does no other harm.
             let _ = cluster.psql("postgres", &drops.join("\n"));
         }
-    }
-}
-
-/// The stores of one history.
-#[derive(Debug)]
-pub struct FreshStores {
-    /// In memory.
-    pub memory: FreshMemory,
-    /// Through sqlx.
-    pub sqlx: SqlxSubject,
-    /// Through diesel.
-    pub diesel: DieselSubject,
-    database: String,
-}
-
-/// A store through sqlx.
-#[derive(Debug)]
-pub struct SqlxSubject {
-    store: SqlxStore,
-    clock: Clock,
-}
-
-#[async_trait]
-impl Subject for SqlxSubject {
-    fn store(&self) -> Arc<dyn Store> {
-        Arc::new(self.store.clone())
-    }
-
-    async fn begin(&self) -> Box<dyn SubjectTransaction> {
-        Box::new(OpenTransaction::begin(&self.store).await)
-    }
-
-    async fn advance(&self, by: Duration) {
-        self.clock.advance(by);
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities::all(SMALL_RINGS.queue, SMALL_RINGS.claim)
-    }
-}
-
-/// A store through diesel.
-#[derive(Debug)]
-pub struct DieselSubject {
-    store: DieselStore,
-    clock: Clock,
-}
-
-#[async_trait]
-impl Subject for DieselSubject {
-    fn store(&self) -> Arc<dyn Store> {
-        Arc::new(self.store.clone())
-    }
-
-    async fn begin(&self) -> Box<dyn SubjectTransaction> {
-        Box::new(AsyncTransaction::begin(&self.store).await)
-    }
-
-    async fn advance(&self, by: Duration) {
-        self.clock.advance(by);
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities::all(SMALL_RINGS.queue, SMALL_RINGS.claim)
     }
 }

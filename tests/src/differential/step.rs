@@ -7,9 +7,13 @@ use awa_core::json::JsonText;
 use awa_core::ring::RingKind;
 use awa_core::store::{ClaimShape, PurgeScope};
 
-/// How many queues a history uses. All jobs of a queue have one priority and one shard: between lanes a claim may stop at a
-/// limit of its own, and where it does is no promise.
-pub(super) const QUEUES: u8 = 2;
+/// How many queues a history uses.
+pub(super) const QUEUES: u8 = 3;
+/// The queue of several priorities and shards. The jobs of each other queue are in one lane: between lanes a claim may stop at
+/// a limit of its own, and where it does is no promise, so that of this queue claims take all there is.
+pub(super) const OF_LANES: u8 = 2;
+/// So many kinds of jobs that queue has, by priority and ordering key.
+pub(super) const LANES: u8 = 8;
 /// How many transactions may be open at once.
 pub(super) const TRANSACTIONS: usize = 3;
 /// The processes that claim.
@@ -101,6 +105,8 @@ pub struct NewStep {
     pub key: Option<u8>,
     /// The budget of attempts.
     pub max_attempts: i64,
+    /// Its priority and ordering key in the queue that has several.
+    pub lane: u8,
 }
 
 /// One call, or a few that belong together.
@@ -110,7 +116,9 @@ pub enum Step {
     /// Jobs in a transaction of their own.
     Enqueue { queue: u8, jobs: Vec<NewStep> },
     /// An application opens a transaction, or goes on with the one in this place, and enqueues.
-    EnqueueIn { transaction: usize, queue: u8, count: usize },
+    EnqueueIn { transaction: usize, queue: u8, jobs: Vec<NewStep> },
+    /// It cancels jobs, but for those that another open transaction cancels, for which it would wait.
+    CancelIn { transaction: usize, jobs: Vec<Pick> },
     /// It ends, if there is one.
     EndTransaction { transaction: usize, commit: bool },
     /// A worker claims so many jobs, or all there are.
@@ -137,12 +145,14 @@ pub enum Step {
     Retry { jobs: Vec<Pick> },
     /// An operator deletes jobs.
     Delete { jobs: Vec<Pick> },
-    /// An operator moves jobs into a queue.
-    Move { jobs: Vec<Pick>, queue: u8 },
+    /// An operator moves jobs into a queue, but none out of the one with several lanes.
+    Move { jobs: Vec<Pick>, queue: u8, lane: u8 },
     /// An operator removes what waits in a queue.
     Purge { queue: u8, scope: PurgeScope },
     /// An operator holds a queue back, or lets it go on.
     Pause { queue: u8, paused: bool },
+    /// An operator gives a ring one slot more.
+    Grow { ring: RingKind },
     /// A ring moves on.
     Rotate { ring: RingKind },
     /// Slots are marked, emptied of what little keeps them, reclaimed.

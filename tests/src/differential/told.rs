@@ -33,6 +33,13 @@ pub struct Difference {
     what: String,
 }
 
+impl Difference {
+    /// How many steps led there.
+    pub fn steps(&self) -> usize {
+        self.told.0.len()
+    }
+}
+
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{}", self.told, self.what)
@@ -57,6 +64,9 @@ pub async fn tell(subjects: &[&dyn Subject], steps: &[Step]) -> Result<Told, Dif
         if let Err(what) = compared.unwrap_or_else(|panic| Err(message(panic.as_ref()))) {
             return Err(Difference { told, what });
         }
+    }
+    for player in &mut players {
+        player.leave().await;
     }
     Ok(told)
 }

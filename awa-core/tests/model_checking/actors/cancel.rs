@@ -52,7 +52,7 @@ impl Cancel {
         let next = match self.stage.clone() {
             Stage::Deferred => self.deferred(turn),
             Stage::Carried => self.carried(turn),
-            Stage::Lease => Some(self.lease(turn)),
+            Stage::Lease => Some(self.lease(turn)?),
             Stage::Ring => self.ring(turn)?,
             Stage::Lane(slot, row) => {
                 let has_lane = turn.rules.breaks(Mutant::CancelWithoutLaneLock) || turn.try_hold(Sole::Lane(LANE));
@@ -112,12 +112,12 @@ impl Cancel {
         turn.reach(Reach::CancelReady);
     }
 
-    fn lease(&self, turn: &Turn<'_>) -> Stage {
-        let mut leases = turn.seen(&turn.world.tables.leases);
-        match leases.find(|lease| lease.job.job == self.job) {
-            Some(lease) => Stage::Close(closing(lease.claim_slot, lease.nonce, lease.receipt)),
+    fn lease(&self, turn: &mut Turn<'_>) -> Result<Stage, Halt> {
+        let mut leases = turn.leases(Mode::AccessShare)?.into_iter();
+        Ok(match leases.find(|(_, lease)| lease.job.job == self.job) {
+            Some((_, lease)) => Stage::Close(closing(lease.claim_slot, lease.nonce, lease.receipt)),
             None => Stage::Ring,
-        }
+        })
     }
 
     /// The newest row of the job, of all slots.

@@ -41,6 +41,7 @@ enum Stage {
     Peek(Pointer),
     LockLane(Pointer),
     Carried,
+    EnterLeases(Enter),
     Take,
     Enter(Enter, Taken),
     Record(Slot, Taken),
@@ -88,10 +89,16 @@ impl Claim {
                 }
                 Stage::Carried
             }
-            Stage::Carried => {
-                self.take_carried(turn);
-                if self.left == 0 { Stage::Commit } else { Stage::Take }
-            }
+            Stage::Carried if turn.seen(&turn.world.tables.carried).next().is_none() => Stage::Take,
+            // As for the claim ring below: the pointer is read at once.
+            Stage::Carried => Stage::EnterLeases(Enter::Lock(turn.world.lease_pointer)),
+            Stage::EnterLeases(at) => match at.step(turn, Door::Leases)? {
+                Entered::Next(next) => Stage::EnterLeases(next),
+                Entered::In(slot) => {
+                    self.take_carried(turn, slot);
+                    if self.left == 0 { Stage::Commit } else { Stage::Take }
+                }
+            },
             Stage::Take => match self.take(turn)? {
                 Some(taken) => match self.entered {
                     Some(slot) => Stage::Record(slot, taken),
@@ -141,8 +148,8 @@ impl Claim {
         turn.rules.breaks(Mutant::NeitherLaneLockNorChain) || turn.try_hold(Sole::Lane(LANE))
     }
 
-    /// The first rows of the lane that were carried over become leases.
-    fn take_carried(&mut self, turn: &mut Turn<'_>) {
+    /// The first rows of the lane that were carried over become leases, in this slot.
+    fn take_carried(&mut self, turn: &mut Turn<'_>, slot: Slot) {
         let mut rows: Vec<JobRow> = turn.seen(&turn.world.tables.carried).cloned().collect();
         rows.sort_by_key(JobRow::place);
         rows.truncate(self.left);
@@ -167,7 +174,7 @@ impl Claim {
             let receipt = Receipt { id, claim_slot: Slot::LEASED, nonce, job: job.job, run_lease: job.run_lease };
             let lease =
                 LeaseRow { receipt: id, claim_slot: Slot::LEASED, nonce, instance, claimed_at, deadline_at, job };
-            turn.insert(|tables| &mut tables.leases, lease);
+            turn.insert(|tables| tables.of_lease_mut(slot), lease);
             turn.effect(Effect::Claimed(receipt));
             self.left -= 1;
         }

@@ -56,7 +56,9 @@ enum Stage {
     Route(ReceiptSet),
     Enter(Enter, Vec<Ended>),
     Place(Slot, Vec<Ended>),
+    EnterLeases(Enter, Vec<LeaseRow>),
     Leases,
+    LookAgain,
 }
 
 /// An attempt that has just been ended: its job, its lease and attempt being those of the attempt.
@@ -94,9 +96,28 @@ impl Closing {
                 self.place(turn, slot, &ended);
                 Stage::Leases
             }
+            Stage::EnterLeases(at, leases) => match at.step(turn, Door::Leases)? {
+                Entered::Next(next) => Stage::EnterLeases(next, leases),
+                Entered::In(slot) => {
+                    for lease in leases {
+                        turn.insert(|tables| tables.of_lease_mut(slot), lease);
+                    }
+                    turn.reach(Reach::Eviction);
+                    Stage::Leases
+                }
+            },
+            // What this statement cannot see is found by the next one, for which the children are locked already.
+            Stage::LookAgain if turn.rules.breaks(Mutant::MovedLeaseLooksOver) => return Ok(Closed::Done(self.closed)),
+            Stage::LookAgain => {
+                let leases = turn.leases(Mode::AccessShare)?;
+                if !leases.iter().any(|(_, lease)| self.is_meant(lease)) {
+                    return Ok(Closed::Done(self.closed));
+                }
+                Stage::Leases
+            }
             Stage::Leases => match self.take_leases(turn)? {
                 Some(next) => next,
-                None => return Ok(Closed::Done(self.closed)),
+                None => Stage::LookAgain,
             },
         };
         let is_over = self.stage == Stage::Leases && (self.end == End::Materialise || self.missing().is_empty());
@@ -105,6 +126,10 @@ impl Closing {
 
     fn missing(&self) -> ReceiptSet {
         self.wanted.difference(&self.closed)
+    }
+
+    fn is_meant(&self, lease: &LeaseRow) -> bool {
+        self.missing().contains(lease.receipt) && lease.nonce == self.nonce && lease.claim_slot == self.claim_slot
     }
 
     fn batch(&self) -> BatchId {
@@ -171,14 +196,18 @@ impl Closing {
                 Ok(Stage::Leases)
             }
             End::Materialise => {
-                for Ended { receipt, job } in ended {
-                    let (claim_slot, nonce, instance) = (self.claim_slot, self.nonce, claim.instance);
-                    let (claimed_at, deadline_at) = (claim.claimed_at, claim.deadline_at);
-                    let lease = LeaseRow { receipt, claim_slot, nonce, instance, claimed_at, deadline_at, job };
-                    turn.insert(|tables| &mut tables.leases, lease);
-                }
-                turn.reach(Reach::Eviction);
-                Ok(Stage::Leases)
+                let (claim_slot, nonce, instance) = (self.claim_slot, self.nonce, claim.instance);
+                let (claimed_at, deadline_at) = (claim.claimed_at, claim.deadline_at);
+                let lease = |Ended { receipt, job }| LeaseRow {
+                    receipt,
+                    claim_slot,
+                    nonce,
+                    instance,
+                    claimed_at,
+                    deadline_at,
+                    job,
+                };
+                Ok(Stage::EnterLeases(Enter::Read, ended.into_iter().map(lease).collect()))
             }
             _ => {
                 self.note_rescue(turn, claim.instance);
@@ -241,16 +270,12 @@ impl Closing {
 
     /// What is not in the claim ring may go on as a lease, and ends with its row. `None`: nothing more is to be found.
     fn take_leases(&mut self, turn: &mut Turn<'_>) -> Result<Option<Stage>, Halt> {
-        let missing = self.missing();
-        let is_meant = |lease: &LeaseRow| {
-            missing.contains(lease.receipt) && lease.nonce == self.nonce && lease.claim_slot == self.claim_slot
-        };
-        let seen: Vec<LeaseRow> =
-            turn.seen(&turn.world.tables.leases).filter(|lease| is_meant(lease)).cloned().collect();
+        let mut seen = turn.leases(Mode::RowExclusive)?;
+        seen.retain(|(_, lease)| self.is_meant(lease));
         let mut ended = Vec::new();
-        for lease in seen {
+        for (slot, lease) in seen {
             turn.hold(Sole::Lease(lease.receipt))?;
-            if turn.remove(|tables| &mut tables.leases, |old| old.receipt == lease.receipt) > 0 {
+            if turn.remove(|tables| tables.of_lease_mut(slot), |old| old.receipt == lease.receipt) > 0 {
                 self.note_rescue(turn, lease.instance);
                 self.closed = self.closed.union(&[lease.receipt].into_iter().collect());
                 ended.push(Ended { receipt: lease.receipt, job: lease.job });

@@ -1,5 +1,5 @@
 //! The writer protocol, for every child that anyone appends to: read the pointer, lock the child, read the pointer again,
-//! repeat until equal. Mirrors `enter_ready_slot`, `enter_claim_slot` and `enter_done_slot`; there is nothing to decide
+//! repeat until equal. Mirrors `enter_ready_slot`, `enter_claim_slot`, `enter_done_slot` and `enter_lease_slot`; there is nothing to decide
 //! in it, so that `awa-core` has no function for it. The cap of eight turns is left out: it takes eight rotations.
 
 use awa_core::id::Slot;
@@ -32,6 +32,8 @@ pub(crate) enum Door {
     Done,
     /// `lease_claim_batches`.
     Claims,
+    /// `leases`.
+    Leases,
 }
 
 /// What a step of the protocol came to.
@@ -46,11 +48,16 @@ pub(crate) enum Entered {
 impl Enter {
     /// One step.
     pub(crate) fn step(self, turn: &mut Turn<'_>, door: Door) -> Result<Entered, Halt> {
-        let ring = if door == Door::Claims { RingKind::Claim } else { RingKind::Queue };
+        let ring = match door {
+            Door::Ready | Door::Done => RingKind::Queue,
+            Door::Claims => RingKind::Claim,
+            Door::Leases => RingKind::Lease,
+        };
         let child = |slot| match door {
             Door::Ready => Child::Ready(slot),
             Door::Done => Child::Done(slot),
             Door::Claims => Child::Claims(slot),
+            Door::Leases => Child::Leases(slot),
         };
         let pointer = turn.world.pointer(ring);
         match self {

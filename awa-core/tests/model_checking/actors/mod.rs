@@ -8,6 +8,7 @@ mod claim;
 mod close;
 mod drain;
 mod enter;
+mod forward;
 mod produce;
 mod promote;
 mod prune;
@@ -50,7 +51,7 @@ pub(crate) enum Op {
     Rotate(RingKind),
     /// Looks whether a slot of the queue ring is drained.
     Drain(Slot),
-    /// Frees the oldest slot of a ring that little keeps: carry-over and eviction.
+    /// Frees the oldest slot of a ring that little keeps: carry-over, eviction, and moving leases.
     Unpin(RingKind),
     /// Reclaims a slot.
     Prune(RingKind, Slot),
@@ -87,6 +88,7 @@ pub(crate) enum Script {
     Rotate(rotate::Rotate),
     Drain(drain::Drain),
     Unpin(unpin::Unpin),
+    Forward(forward::Forward),
     Prune(prune::Prune),
     Pass(Op),
 }
@@ -137,6 +139,7 @@ impl Script {
             Op::Promote => Self::Promote(promote::Promote::new()),
             Op::Rotate(ring) => Self::Rotate(rotate::Rotate::new(*ring)),
             Op::Drain(slot) => Self::Drain(drain::Drain::new(*slot)),
+            Op::Unpin(RingKind::Lease) => Self::Forward(forward::Forward::new()),
             Op::Unpin(ring) => Self::Unpin(unpin::Unpin::new(*ring)),
             Op::Prune(ring, slot) => Self::Prune(prune::Prune::new(*ring, *slot)),
             Op::PassTime | Op::Outage | Op::Beat => Self::Pass(op.clone()),
@@ -161,7 +164,7 @@ impl Script {
     fn after_timeout(self) -> Option<Self> {
         match self {
             Self::Rescue(script) => script.contended(),
-            Self::RescueLeases(script) => Some(script.contended()),
+            Self::RescueLeases(script) => script.contended(),
             _ => None,
         }
     }
@@ -178,6 +181,7 @@ impl Script {
             Self::Rotate(script) => script.step(turn),
             Self::Drain(script) => script.step(turn),
             Self::Unpin(script) => script.step(turn),
+            Self::Forward(script) => script.step(turn),
             Self::Prune(script) => script.step(turn),
             Self::Pass(op) => {
                 match op {

@@ -4,7 +4,9 @@
 use std::time::Duration;
 
 use awa_core::id::{Generation, Slot};
-use awa_core::prune::{self, ClaimFacts, ClaimProof, Phase, PruneDecision, PruneFacts, QueueFacts, SlotFacts};
+use awa_core::prune::{
+    self, ClaimFacts, ClaimProof, LeaseFacts, Phase, PruneDecision, PruneFacts, QueueFacts, SlotFacts,
+};
 use awa_core::receipt::open;
 use awa_core::ring::{RingKind, SlotState};
 use awa_core::sweep::SweepCursor;
@@ -93,7 +95,8 @@ impl Prune {
     fn act(&self, turn: &mut Turn<'_>, decision: PruneDecision) -> Result<Option<Reach>, Halt> {
         let (state, reach) = match (decision, self.ring) {
             (PruneDecision::Truncate, RingKind::Queue) => (SlotState::Free, Reach::QueueTruncation),
-            (PruneDecision::Truncate, _) => (SlotState::Free, Reach::ClaimTruncation),
+            (PruneDecision::Truncate, RingKind::Claim) => (SlotState::Free, Reach::ClaimTruncation),
+            (PruneDecision::Truncate, RingKind::Lease) => (SlotState::Free, Reach::LeaseTruncation),
             (PruneDecision::Undrain, _) => (SlotState::Sealed, Reach::Undrain),
             (PruneDecision::Keep(_), _) => return Ok(None),
         };
@@ -108,11 +111,14 @@ impl Prune {
 
     /// The decision under the lock, by facts that are read anew.
     fn prove_again(&self, turn: &mut Turn<'_>, chosen: ClaimProof) -> Result<PruneDecision, Halt> {
-        if turn.rules.breaks(Mutant::NoSecondProof) {
+        let is_left_out =
+            if self.ring == RingKind::Lease { Mutant::NoSecondLookAtLeases } else { Mutant::NoSecondProof };
+        if turn.rules.breaks(is_left_out) {
             return Ok(PruneDecision::Truncate);
         }
         let slot = self.slot_facts(turn);
-        let still_holds = chosen.still_holds(slot.generation, self.claims(turn)?);
+        // Leases are few, and counted again.
+        let still_holds = self.ring != RingKind::Lease && chosen.still_holds(slot.generation, self.claims(turn)?);
         let open = if still_holds { 0 } else { self.proof(turn, slot.generation)?.open };
         let has_unpassed_rows = self.ring == RingKind::Queue && has_unpassed_rows(turn, self.slot)?;
         let phase = Phase::AfterLock { chosen: chosen.generation };
@@ -125,11 +131,14 @@ impl Prune {
         SlotFacts { slot: self.slot, generation, state, pointer: turn.world.pointer(self.ring) }
     }
 
-    fn facts(&self, slot: SlotFacts, has_unpassed_rows: bool, open_claims: u64) -> PruneFacts {
-        if self.ring != RingKind::Queue {
-            return PruneFacts::Claim(ClaimFacts { slot, open_claims });
+    /// `open` attempts are claims, or leases in the lease ring.
+    fn facts(&self, slot: SlotFacts, has_unpassed_rows: bool, open: u64) -> PruneFacts {
+        let (open_claims, leases, retention_left) = (open, open, Duration::ZERO);
+        match self.ring {
+            RingKind::Queue => PruneFacts::Queue(QueueFacts { slot, has_unpassed_rows, open_claims, retention_left }),
+            RingKind::Claim => PruneFacts::Claim(ClaimFacts { slot, open_claims }),
+            RingKind::Lease => PruneFacts::Lease(LeaseFacts { slot, leases }),
         }
-        PruneFacts::Queue(QueueFacts { slot, has_unpassed_rows, open_claims, retention_left: Duration::ZERO })
     }
 
     /// A number that grows with each claim of the slot: `recorded_claims` and `stored_claims`.
@@ -145,6 +154,11 @@ impl Prune {
 
     /// Reads every claim of the slot and every closure beside them.
     fn proof(&self, turn: &mut Turn<'_>, generation: Generation) -> Result<ClaimProof, Halt> {
+        if self.ring == RingKind::Lease {
+            turn.lock(Child::Leases(self.slot), Mode::AccessShare)?;
+            let leases = turn.seen(turn.world.tables.of_lease(self.slot)).count() as u64;
+            return Ok(ClaimProof { generation, claims: 0, open: leases });
+        }
         let of_queue = self.ring == RingKind::Queue;
         let read = if of_queue { 0..turn.world.tables.claim.len() as u8 } else { self.slot.0..self.slot.0 + 1 };
         for claim_slot in read.map(Slot) {

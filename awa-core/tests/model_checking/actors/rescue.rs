@@ -235,9 +235,9 @@ impl RescueLeases {
         Self { judged: None, left: None, now: None }
     }
 
-    /// Where it goes on when it gave up a wait: with the next lease.
-    pub(crate) fn contended(self) -> Script {
-        Script::RescueLeases(Self { now: None, ..self })
+    /// Where it goes on when it gave up a wait: with the next lease, if it has found any.
+    pub(crate) fn contended(self) -> Option<Script> {
+        self.left.is_some().then(|| Script::RescueLeases(Self { now: None, ..self }))
     }
 
     pub(crate) fn step(mut self, turn: &mut Turn<'_>) -> Outcome {
@@ -250,8 +250,8 @@ impl RescueLeases {
         };
         let Some(left) = &mut self.left else {
             let now = if turn.rules.breaks(Mutant::PresentReadAgain) { turn.world.time() } else { judged };
-            let leases = turn.seen(&turn.world.tables.leases);
-            self.left = Some(leases.filter_map(|lease| candidate(turn, lease, now)).collect());
+            let leases = turn.leases(Mode::AccessShare)?;
+            self.left = Some(leases.iter().filter_map(|(_, lease)| candidate(turn, lease, now)).collect());
             return Ok(Flow::Rollback(Some(Script::RescueLeases(self))));
         };
         let closing = match self.now.take() {
