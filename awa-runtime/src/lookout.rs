@@ -55,7 +55,7 @@ impl Lookout {
     /// Queues of one look.
     const PAGE: usize = 10_000;
     /// The shortest time between looks at many queues that sleep soundly.
-    const BETWEEN_LOOKS: Duration = Duration::from_millis(1_500);
+    const BETWEEN_LOOKS: Duration = Duration::from_secs(2);
     /// Rounds take at most this part of the time.
     const SHARE_OF_TIME: u32 = 20;
     /// How long one call waits for wake-ups.
@@ -230,7 +230,9 @@ impl Lookout {
     async fn look_for(&self, places: &[Place]) {
         if places.len() <= Self::FEW {
             let mut beds = self.beds();
-            places.iter().for_each(|place| beds.call(*place));
+            for place in places {
+                beds.call(*place);
+            }
             drop(beds);
             self.changed.notify_one();
             return;

@@ -106,7 +106,7 @@ impl QueueConfig {
     /// How often an idle queue is looked for when no wake-up comes; 1 s unless told, at least [`Self::MIN_POLL`]. Each pause is
     /// varied by a quarter, so that processes do not poll in phase.
     ///
-    /// A process looks for all its idle queues in one call. While wake-ups come, looks for many queues are at least 1.5 s
+    /// A process looks for all its idle queues in one call. While wake-ups come, looks for many queues are at least 2 s
     /// apart, however short the interval; and they never take more than a twentieth of the time.
     #[must_use]
     pub fn poll_interval(mut self, interval: Duration) -> Self {

@@ -111,7 +111,7 @@ async fn a_broken_down_store_fails_every_call_until_it_is_healed() {
     store.script(Operation::Get, Fault::Before(StoreErrorKind::Denied));
     store.break_down(StoreErrorKind::Unavailable);
     let failed: Vec<(&str, StoreErrorKind)> = every_call(&store).await;
-    assert_eq!(failed.len(), 33);
+    assert_eq!(failed.len(), 35);
     assert!(failed.iter().all(|(_, kind)| *kind == StoreErrorKind::Unavailable), "{failed:?}");
     store.heal();
     assert_eq!(store.get(id).await.unwrap_err().kind(), StoreErrorKind::Denied, "the script waited");
@@ -124,7 +124,7 @@ async fn every_call(store: &FaultyStore<MemStore>) -> Vec<(&'static str, StoreEr
     let every = Duration::from_secs(1);
     let rotation = RotationPolicy { min_age: every, max_bytes: 1 };
     let rescue = RescueRequest { rescuer: ME, staleness: every, page: 1 };
-    let outcomes: [Result<(), StoreError>; 33] = [
+    let outcomes: [Result<(), StoreError>; 35] = [
         store.enqueue(&[]).await.map(drop),
         store.claim(&ClaimRequest { queue: QueueName::new("empty").unwrap(), ..request() }).await.map(drop),
         store.close(&[]).await.map(drop),

@@ -145,7 +145,7 @@ pub async fn a_process_sleeps_over_many_queues_at_once(subject: &dyn Subject) {
         if sound {
             break;
         }
-        tokio::time::sleep(Duration::from_millis(10)).await;
+        scene.wakeups().wait(ME, Duration::from_millis(10)).await.expect("wait");
     }
     assert!(sound, "the horizon does not reach {ticket:?}");
     for name in ["q99", "q0", "q7"] {

@@ -104,7 +104,7 @@ impl PgWakeups {
                 let problem = format!("{} queues are said to be in buckets {buckets:?} of {BUCKETS}", unknown.len());
                 return Err(StoreError::new(StoreErrorKind::Internal, OPERATION, problem));
             }
-            places.channel = row.text(1).map_err(&bad)?.to_owned();
+            row.text(1).map_err(&bad)?.clone_into(&mut places.channel);
             places.buckets.extend(unknown.into_iter().cloned().zip(good));
         }
         Ok(queues.iter().map(|queue| (places.buckets[queue], queue.clone())).collect())

@@ -33,10 +33,7 @@ struct Bed {
     rings: u64,
     /// The ticket that stood when its last claim began.
     claimed_under: Option<Horizon>,
-    /// It got up for the claim that is under way, which may well be its only one.
-    is_first_claim: bool,
-    /// It has begun a claim since it got up.
-    has_claimed: bool,
+    claims: Claims,
     /// A wake-up came while it was up, after its last claim began.
     is_hinted: bool,
     up_since: Instant,
@@ -48,10 +45,19 @@ struct Bed {
     call: Arc<Notify>,
 }
 
+/// The claims of a dispatcher since it got up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Claims {
+    NoneYet,
+    /// The first is under way, and may well be the only one.
+    First,
+    More,
+}
+
 /// All beds of a process.
 #[derive(Debug)]
 pub(super) struct Beds {
-    beds: Vec<Bed>,
+    all: Vec<Bed>,
     places: HashMap<QueueName, Place>,
     has_wakeups: bool,
     /// Sleepers for whom nothing is announced.
@@ -115,8 +121,7 @@ impl Beds {
             ticket: None,
             rings: 0,
             claimed_under: None,
-            is_first_claim: false,
-            has_claimed: false,
+            claims: Claims::NoneYet,
             is_hinted: false,
             up_since: now,
             due: now,
@@ -124,48 +129,48 @@ impl Beds {
             unsound: 0,
             call: Arc::new(Notify::new()),
         };
-        let beds: Vec<Bed> = queues.map(bed).collect();
-        let places = beds.iter().enumerate().map(|(place, bed)| (bed.queue.clone(), place)).collect();
+        let all: Vec<Bed> = queues.map(bed).collect();
+        let places = all.iter().enumerate().map(|(place, bed)| (bed.queue.clone(), place)).collect();
         let (newcomers, up) = (Vec::new(), VecDeque::new());
-        Self { beds, places, has_wakeups, newcomers, up, losses: 0, next_round: None }
+        Self { all, places, has_wakeups, newcomers, up, losses: 0, next_round: None }
     }
 
     pub(super) fn call_of(&self, place: Place) -> Arc<Notify> {
-        Arc::clone(&self.beds[place].call)
+        Arc::clone(&self.all[place].call)
     }
 
     pub(super) fn queues(&self) -> impl Iterator<Item = &QueueName> {
-        self.beds.iter().map(|bed| &bed.queue)
+        self.all.iter().map(|bed| &bed.queue)
     }
 
     /// Whether it sleeps and nothing is promised to it, although that is possible.
     pub(super) fn is_newcomer(&self, place: Place) -> bool {
-        self.has_wakeups && self.beds[place].is_asleep && self.beds[place].needs_promise()
+        self.has_wakeups && self.all[place].is_asleep && self.all[place].needs_promise()
     }
 
     pub(super) fn is_asleep(&self, place: Place) -> bool {
-        self.beds[place].is_asleep
+        self.all[place].is_asleep
     }
 
     /// A claim begins.
     pub(super) fn begin_claim(&mut self, place: Place) {
         self.get_up(place);
-        let bed = &mut self.beds[place];
+        let bed = &mut self.all[place];
         bed.is_hinted = false;
         bed.claimed_under = bed.ticket;
-        bed.is_first_claim = !std::mem::replace(&mut bed.has_claimed, true);
+        bed.claims = if bed.claims == Claims::NoneYet { Claims::First } else { Claims::More };
     }
 
     /// It is answered.
     pub(super) fn end_claim(&mut self, place: Place) {
-        self.beds[place].is_first_claim = false;
+        self.all[place].claims = Claims::More;
     }
 
     /// A dispatcher lies down, after a claim that left nothing behind as far as its `horizon` goes, or before the first one.
     /// False when it has to claim again at once. Whoever sleeps is called when there is something to claim.
     pub(super) fn lie_down(&mut self, place: Place, horizon: Option<Horizon>) -> bool {
         let now = Instant::now();
-        let bed = &mut self.beds[place];
+        let bed = &mut self.all[place];
         if std::mem::take(&mut bed.is_hinted) {
             return false;
         }
@@ -184,9 +189,9 @@ impl Beds {
 
     /// Calls a sleeper.
     pub(super) fn call(&mut self, place: Place) {
-        if self.beds[place].is_asleep {
+        if self.all[place].is_asleep {
             self.get_up(place);
-            self.beds[place].call.notify_one();
+            self.all[place].call.notify_one();
         }
     }
 
@@ -195,7 +200,7 @@ impl Beds {
     pub(super) fn hint(&mut self, queues: &[QueueName]) -> Vec<Place> {
         let (now, mut sleepers) = (Instant::now(), Vec::new());
         for place in queues.iter().filter_map(|queue| self.places.get(queue).copied()) {
-            let bed = &mut self.beds[place];
+            let bed = &mut self.all[place];
             bed.rings += 1;
             bed.ticket = bed.ticket.map(|_| Self::VOID);
             if bed.is_asleep {
@@ -214,14 +219,14 @@ impl Beds {
         let mut newcomers = std::mem::take(&mut self.newcomers);
         newcomers.sort_unstable();
         newcomers.dedup();
-        newcomers.retain(|place| self.beds[*place].is_asleep && self.beds[*place].needs_promise());
+        newcomers.retain(|place| self.all[*place].is_asleep && self.all[*place].needs_promise());
         newcomers
     }
 
     /// Begins an announcement for these.
     pub(super) fn begin_announcement(&self, places: &[Place]) -> Announcement {
-        let of = |place: &Place| (*place, self.beds[*place].rings);
-        let queues = places.iter().map(|place| self.beds[*place].queue.clone()).collect();
+        let of = |place: &Place| (*place, self.all[*place].rings);
+        let queues = places.iter().map(|place| self.all[*place].queue.clone()).collect();
         Announcement { losses: self.losses, sleepers: places.iter().map(of).collect(), queues }
     }
 
@@ -233,7 +238,7 @@ impl Beds {
             return false;
         }
         for (place, rings) in &announcement.sleepers {
-            let bed = &mut self.beds[*place];
+            let bed = &mut self.all[*place];
             bed.ticket = Some(if bed.rings == *rings { sound_from } else { Self::VOID });
             if bed.is_asleep && bed.needs_promise() {
                 self.newcomers.push(*place);
@@ -250,7 +255,7 @@ impl Beds {
     /// Nothing could be announced for these: those whom it is time to look for.
     pub(super) fn refuse(&self, places: &[Place]) -> Vec<Place> {
         let now = Instant::now();
-        places.iter().copied().filter(|place| self.beds[*place].due <= now).collect()
+        places.iter().copied().filter(|place| self.all[*place].due <= now).collect()
     }
 
     /// Takes the announcements of those who have been up for long, and says when to ask again.
@@ -261,11 +266,11 @@ impl Beds {
                 return (risen, Some(since + Self::LINGER));
             }
             self.up.pop_front();
-            let bed = &mut self.beds[place];
+            let bed = &mut self.all[place];
             if bed.is_asleep || bed.up_since > since {
                 continue;
             }
-            if bed.is_first_claim {
+            if bed.claims == Claims::First {
                 // However slow, it is to be answered under the ticket under which it began.
                 self.up.push_back((now, place));
             } else if bed.ticket.take().is_some() {
@@ -280,7 +285,7 @@ impl Beds {
     pub(super) fn lose(&mut self) {
         let now = Instant::now();
         self.losses += 1;
-        for (place, bed) in self.beds.iter_mut().enumerate() {
+        for (place, bed) in self.all.iter_mut().enumerate() {
             (bed.ticket, bed.claimed_under) = (None, None);
             if bed.is_asleep {
                 bed.doubt(Duration::ZERO, now);
@@ -293,9 +298,9 @@ impl Beds {
 
     /// Begins a look at those of `places` who sleep.
     pub(super) fn begin_look(&self, places: &[Place]) -> Look {
-        let asleep = || places.iter().copied().filter(|place| self.beds[*place].is_asleep);
-        let sleeper = |place: Place| (place, self.beds[place].nights, self.beds[place].ticket);
-        let queues = asleep().map(|place| self.beds[place].queue.clone()).collect();
+        let asleep = || places.iter().copied().filter(|place| self.all[*place].is_asleep);
+        let sleeper = |place: Place| (place, self.all[place].nights, self.all[place].ticket);
+        let queues = asleep().map(|place| self.all[place].queue.clone()).collect();
         Look { losses: self.losses, sleepers: asleep().map(sleeper).collect(), queues }
     }
 
@@ -304,7 +309,7 @@ impl Beds {
         // One draw for all, so that they are due together the next time as well.
         let (now, share) = (Instant::now(), share());
         for (index, (place, night, ticket)) in look.sleepers.iter().enumerate() {
-            if !self.beds[*place].is_asleep || self.beds[*place].nights != *night {
+            if !self.all[*place].is_asleep || self.all[*place].nights != *night {
                 continue;
             }
             // A store that says nothing about a queue has not looked.
@@ -312,7 +317,7 @@ impl Beds {
                 self.call(*place);
             } else {
                 let proof = ticket.filter(|_| look.losses == self.losses);
-                self.beds[*place].rest(proof, horizon, share, now);
+                self.all[*place].rest(proof, horizon, share, now);
             }
         }
     }
@@ -321,7 +326,7 @@ impl Beds {
     pub(super) fn put_off(&mut self, look: &Look, pause: Duration) {
         let now = Instant::now();
         for (place, night, _) in &look.sleepers {
-            let bed = &mut self.beds[*place];
+            let bed = &mut self.all[*place];
             if bed.is_asleep && bed.nights == *night {
                 bed.doubt(pause, now);
             }
@@ -332,7 +337,7 @@ impl Beds {
     /// down one by one are looked for together.
     pub(super) fn round(&mut self) -> Round {
         let (now, mut round) = (Instant::now(), Round::default());
-        for (place, bed) in self.beds.iter().enumerate().filter(|(_, bed)| bed.is_asleep) {
+        for (place, bed) in self.all.iter().enumerate().filter(|(_, bed)| bed.is_asleep) {
             let is_due = bed.due <= now;
             if self.has_wakeups && bed.needs_promise() {
                 if is_due {
@@ -347,7 +352,7 @@ impl Beds {
             let next = if is_due { now + Self::AGAIN } else { bed.due };
             round.next = Some(round.next.map_or(next, |earliest: Instant| earliest.min(next)));
         }
-        if round.due.iter().all(|place| self.beds[*place].due > now) {
+        if round.due.iter().all(|place| self.all[*place].due > now) {
             round.due.clear();
         }
         self.next_round = round.next;
@@ -356,15 +361,15 @@ impl Beds {
 
     /// Whether somebody is due before the time at which the round means to come again.
     pub(super) fn is_due_sooner(&self, place: Place) -> bool {
-        let bed = &self.beds[place];
+        let bed = &self.all[place];
         bed.is_asleep && self.next_round.is_none_or(|next| bed.due < next)
     }
 
     fn get_up(&mut self, place: Place) {
-        let bed = &mut self.beds[place];
+        let bed = &mut self.all[place];
         if std::mem::take(&mut bed.is_asleep) {
             bed.up_since = Instant::now();
-            bed.has_claimed = false;
+            bed.claims = Claims::NoneYet;
             if bed.ticket.is_some() {
                 self.up.push_back((bed.up_since, place));
             }
