@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use awa_core::attempt::ErrorText;
-use awa_core::ring::RingKind;
+use awa_core::ring::{RingKind, RotationPolicy};
 use awa_core::store::{AttemptNote, Attempts, Consumer, Maintainer, NoteAnswer, Operator, Producer, PurgeScope};
 use awa_core::unique::{Unique, UniqueBy};
-use awa_core::{AttemptEnd, ClosureAnswer, InstanceId, JobId};
+use awa_core::{ClosureAnswer, InstanceId, JobId};
 use awa_tests::shapes::{Shape, UNPIN, every_end, pinned, slots_kept};
 use awa_tests::stage::{RESCUER, STALENESS, Stage, run, steady_retry, texts};
 
@@ -101,4 +101,16 @@ async fn a_publication_of_all_tables_is_in_nobodys_way() {
     stage.store().tidy().await.unwrap();
     let turned = "SELECT count(*) FROM awa.queue_ring_rotations";
     assert!(stage.number(turned).await >= 4, "the ring has turned");
+}
+
+/// The same where the rows of the slots have no name: the ring cannot turn, which is what the names are for.
+#[tokio::test]
+async fn a_publication_stops_a_ring_whose_slots_have_no_name() {
+    let stage = Stage::new().await;
+    let mut owner = stage.connect().await;
+    run(&mut owner, "ALTER TABLE awa.queue_ring_slots REPLICA IDENTITY DEFAULT").await;
+    run(&mut owner, PUBLISH).await;
+    stage.complete(&Shape::Single.claim(&stage, None).await).await;
+    let at_once = RotationPolicy { min_age: Duration::ZERO, max_bytes: 0 };
+    assert!(stage.store().rotate(RingKind::Queue, &at_once).await.is_err());
 }
