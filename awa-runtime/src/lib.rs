@@ -124,7 +124,7 @@ pub use error::{BuildError, RuntimeError};
 pub use failure::{Fatal, Interrupted, JobError};
 pub use handler::JobHandler;
 pub use job::Job;
-pub use maintenance::{Maintenance, TickReport};
+pub use maintenance::{Maintenance, StuckRing, TickReport};
 pub use maintenance_config::MaintenanceConfig;
 pub use notes::AttemptError;
 pub use options::{EnqueueOptions, IntoNewJob, WithOptions, new_job};

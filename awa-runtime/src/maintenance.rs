@@ -2,7 +2,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use awa_core::ring::RingKind;
+use awa_core::prune::KeepReason;
+use awa_core::ring::{RingKind, StayReason};
 use awa_core::store::{PinReport, RescueRequest, RescuedAttempt, Rotated, Task};
 use awa_core::{InstanceId, Store, StoreError};
 use tokio::time::{Instant, sleep};
@@ -37,8 +38,24 @@ pub struct TickReport {
     pub unpinned: usize,
     /// Dead jobs that were deleted because their time was over.
     pub forgotten: usize,
+    /// Rings that should have moved on and could not.
+    pub stuck: Vec<StuckRing>,
     /// The budget was used up while there was more to do: tick again.
     pub more: bool,
+}
+
+/// A ring that should have moved on and could not. Its open slot takes everything, and nothing is reclaimed any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StuckRing {
+    /// The ring.
+    pub ring: RingKind,
+    /// Why it did not move on.
+    pub reason: StayReason,
+    /// How many of its slots are kept by nothing but history, whose time is not over. When these are most of them, the history is
+    /// kept for longer than the ring takes to go around: keep it for a shorter time, turn the ring more slowly
+    /// ([`MaintenanceConfig::queue_rotation`]), or grow it (`awa rings grow`).
+    pub retained: usize,
 }
 
 /// Keeps a store in order, without a leader: each task is a bounded step that any process may do, guarded by a turn
@@ -101,12 +118,13 @@ impl Maintenance {
     /// Runs one task for ever, whenever it is this process's turn.
     pub(crate) async fn run(self, task: Task) {
         let every = self.config.every(task);
-        let mut trouble = Trouble::default();
+        let (mut trouble, mut standstill) = (Trouble::default(), Trouble::default());
         loop {
             sleep(varied(every)).await;
             let mut report = TickReport::default();
             self.take_turn(task, Instant::now() + self.config.turn, &mut report).await;
             self.announce(task, &report);
+            announce_stuck(&report, &mut standstill);
             match report.failed.pop() {
                 None => {
                     if let Some(failures) = trouble.over() {
@@ -209,11 +227,15 @@ impl Maintenance {
                 RingKind::Lease => &config.lease_rotation,
             };
             let step = bounded("rotate", limit, self.store.rotate(ring, policy)).await;
-            if let Some(Rotated::Opened(slot, generation) | Rotated::Repaired(slot, generation)) =
-                note(Task::Rings, step, report)
-            {
-                report.rotated += 1;
-                debug!(%ring, %slot, %generation, "ring moved on");
+            match note(Task::Rings, step, report) {
+                Some(Rotated::Opened(slot, generation) | Rotated::Repaired(slot, generation)) => {
+                    report.rotated += 1;
+                    debug!(%ring, %slot, %generation, "ring moved on");
+                }
+                Some(Rotated::Stayed(reason)) if reason.is_alarming() => {
+                    report.stuck.push(StuckRing { ring, reason, retained: 0 });
+                }
+                _ => {}
             }
         }
         let step = bounded("unpin", limit, self.store.unpin(&config.unpin)).await;
@@ -230,7 +252,13 @@ impl Maintenance {
             for slot in note(Task::Rings, step, report).unwrap_or_default() {
                 match slot.kept {
                     None => report.pruned += 1,
-                    Some(reason) => debug!(%ring, slot = %slot.slot, ?reason, "ring slot kept"),
+                    Some(reason) => {
+                        debug!(%ring, slot = %slot.slot, ?reason, "ring slot kept");
+                        let is_history = matches!(reason, KeepReason::Retained(_));
+                        for stuck in report.stuck.iter_mut().filter(|stuck| stuck.ring == ring && is_history) {
+                            stuck.retained += 1;
+                        }
+                    }
                 }
             }
         }
@@ -247,6 +275,24 @@ impl Maintenance {
         if report.promoted + report.pruned + report.rotated > 0 {
             let TickReport { promoted, pruned, rotated, .. } = report;
             debug!(task = task.as_str(), instance = %self.instance, promoted, pruned, rotated, "maintenance turn");
+        }
+    }
+}
+
+/// A line now and then, as long as rings stand still.
+fn announce_stuck(report: &TickReport, standstill: &mut Trouble) {
+    if report.stuck.is_empty() {
+        // Another task, or a turn of somebody else's, tells nothing about the rings.
+        if report.ran.contains(&Task::Rings)
+            && let Some(turns) = standstill.over()
+        {
+            info!(turns, "the rings move on again");
+        }
+        return;
+    }
+    if let Some(turns) = standstill.failed() {
+        for StuckRing { ring, reason, retained } in &report.stuck {
+            warn!(%ring, %reason, retained, turns, "a ring cannot move on");
         }
     }
 }

@@ -1,5 +1,5 @@
 -- Purpose: makes the child of a partitioned table for one more slot, like the one of slot 0: columns, checks, settings,
---   indexes and constraints. It is made apart and attached, because CREATE TABLE .. PARTITION OF would wait for
+--   indexes, constraints and how its rows are named in replication. It is made apart and attached, because CREATE TABLE .. PARTITION OF would wait for
 --   every transaction that has written to the table, and let all others wait behind it.
 -- Parameters: the partitioned table; the slot.
 -- Returns: nothing.
@@ -32,7 +32,8 @@ BEGIN
         v_like.schema, v_like.name, ' WITH (' || v_like.settings || ')');
     FOR v_index IN
         SELECT x.relname AS name, i.indisunique AS is_unique, m.amname AS method, pg_get_indexdef(x.oid) AS def,
-               k.oid IS NOT NULL AS is_constraint, pg_get_constraintdef(k.oid) AS constraint_def
+               k.oid IS NOT NULL AS is_constraint, i.indisreplident AS is_identity,
+               pg_get_constraintdef(k.oid) AS constraint_def
         FROM pg_index AS i
         JOIN pg_class AS x ON x.oid = i.indexrelid
         JOIN pg_am AS m ON m.oid = x.relam
@@ -55,6 +56,9 @@ BEGIN
         END IF;
         EXECUTE format('CREATE %sINDEX %I ON %s %s', CASE WHEN v_index.is_unique THEN 'UNIQUE ' ELSE '' END, v_name, v_child,
             substr(v_index.def, length(v_before) + 1));
+        IF v_index.is_identity THEN
+            EXECUTE format('ALTER TABLE %s REPLICA IDENTITY USING INDEX %I', v_child, v_name);
+        END IF;
         IF v_index.method = 'brin' THEN
             -- A new index has its first range summarised, and would then write to the log with each row.
             PERFORM brin_desummarize_range(format('%I.%I', v_like.schema, v_name)::regclass, 0);
