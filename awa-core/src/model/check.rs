@@ -89,7 +89,9 @@ impl Model {
             let (state, first) = (self.state_at(job, &place), self.row_at(job, &place).run_lease == RunLease(0));
             let holder = self.keys.get(key);
             let is_held = holder.is_some_and(|holder| holder.job == job);
-            let is_replaced = self.keyless.contains(&job) || holder.is_some_and(|holder| holder.before == Some(job));
+            let is_replaced = self.keyless.contains(&job)
+                || holder.is_some_and(|holder| holder.before == Some(job))
+                || self.transactions.is_being_given_up(key, None);
             // A key that is held only while the job waits is not taken again after the first claim.
             let must_hold = states.contains(state) && (first || states.contains(JobState::Running));
             if must_hold && !is_held && !is_replaced {

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Model;
-use super::unique::Holder;
 use crate::attempt::ErrorText;
 use crate::frontier::Snapshot;
 use crate::id::{JobId, RunLease, Slot, Xid};
@@ -136,7 +135,7 @@ impl Model {
         self.roll_back_keys(transaction);
         let ended = self.transactions.end(transaction);
         for (key, job) in ended.given_up {
-            self.keys.insert(key, Holder { job, taken_in: None, before: None });
+            self.restore_key(key, job);
         }
         let Some(xid) = ended.xid else { return };
         self.deferred.retain(|_, row| row.xid != xid);

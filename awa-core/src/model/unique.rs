@@ -168,12 +168,18 @@ impl Model {
             .map(|(key, _)| key.clone())
             .collect();
         for key in taken {
-            let before = self.keys.remove(&key).and_then(|holder| holder.before);
-            let Some((job, place)) = before.and_then(|job| Some((job, self.place(job)?))) else { continue };
-            let holds = |own: &OwnKey| own.states.contains(self.state_at(job, &place));
-            if self.row_at(job, &place).body.unique.as_ref().is_some_and(holds) {
-                self.keys.insert(key, Holder { job, taken_in: None, before: None });
+            if let Some(job) = self.keys.remove(&key).and_then(|holder| holder.before) {
+                self.restore_key(key, job);
             }
+        }
+    }
+
+    /// A job has its key again that a transaction had taken from it, unless it has come into a state without it.
+    pub(super) fn restore_key(&mut self, key: StoredKey, job: JobId) {
+        let Some(place) = self.place(job) else { return };
+        let holds = |own: &OwnKey| own.states.contains(self.state_at(job, &place));
+        if self.row_at(job, &place).body.unique.as_ref().is_some_and(holds) {
+            self.keys.insert(key, Holder { job, taken_in: None, before: None });
         }
     }
 }

@@ -89,7 +89,7 @@ const CASES: [Case; 20] = [
     },
     Case {
         mutant: Mutant::NoSecondLookAtLeases,
-        hunt: Hunt::Free(scenes::lease_ring_turns),
+        hunt: Hunt::Free(scenes::lease_slot_is_pruned),
         breaks: Some(Law::NoTruncationOverLife),
     },
     Case {

@@ -149,6 +149,7 @@ fn a_lease_that_is_moved_ends_once() {
 #[test]
 fn an_attempt_that_goes_on_as_a_lease_survives_the_turn_of_the_lease_ring() {
     explore(scenes::lease_ring_turns());
+    explore(scenes::lease_slot_is_pruned());
 }
 
 #[test]

@@ -338,6 +338,19 @@ pub(crate) fn lease_ring_turns() -> Scene {
         .before(OTHER, [Op::Rotate(CLAIM)])
 }
 
+/// An attempt that becomes a lease in a slot that is about to be pruned.
+pub(crate) fn lease_slot_is_pruned() -> Scene {
+    let actors = vec![live([Op::Unpin(CLAIM)]), live([Op::Rotate(LEASE), Op::Prune(LEASE, Slot(0))]), live([])];
+    Scene::new("evict into a slot that is pruned", actors, &[Reach::Eviction, Reach::LeaseTruncation])
+        .before(OTHER, [produce(1)])
+        .before(Who(2), [claim(1)])
+        .before(OTHER, [Op::Rotate(CLAIM), Op::Unpin(CLAIM)])
+        .before(Who(2), [close(End::Complete)])
+        .before(OTHER, [Op::Prune(CLAIM, Slot(0)), produce(1)])
+        .before(Who(2), [claim(1)])
+        .before(OTHER, [Op::Rotate(CLAIM)])
+}
+
 /// Two processes that maintain the same rings, beside a producer and a worker.
 pub(crate) fn two_maintainers() -> Scene {
     let actors = vec![

@@ -117,7 +117,7 @@ pub enum Step {
     Enqueue { queue: u8, jobs: Vec<NewStep> },
     /// An application opens a transaction, or goes on with the one in this place, and enqueues.
     EnqueueIn { transaction: usize, queue: u8, jobs: Vec<NewStep> },
-    /// It cancels jobs, but for those that another open transaction cancels, for which it would wait.
+    /// It cancels jobs, but for those that an open transaction cancels already: for another one it would wait.
     CancelIn { transaction: usize, jobs: Vec<Pick> },
     /// It ends, if there is one.
     EndTransaction { transaction: usize, commit: bool },

@@ -49,10 +49,7 @@ impl Player<'_> {
 
     pub(super) async fn cancel_in(&mut self, place: usize, jobs: &[Pick]) -> Observed {
         let mut jobs = self.named.picked(jobs);
-        let others = self.transactions.iter().enumerate().filter(|(other, _)| *other != place);
-        let elsewhere: Vec<_> =
-            others.flat_map(|(_, open)| open.iter().flat_map(|open| &open.cancels)).copied().collect();
-        jobs.retain(|job| !elsewhere.contains(job));
+        jobs.retain(|job| !self.is_open_cancel_of(*job));
         if jobs.is_empty() {
             return Observed::Nothing;
         }

@@ -237,7 +237,7 @@ impl RescueLeases {
 
     /// Where it goes on when it gave up a wait: with the next lease, if it has found any.
     pub(crate) fn contended(self) -> Option<Script> {
-        self.left.is_some().then(|| Script::RescueLeases(Self { now: None, ..self }))
+        self.left.is_some().then_some(Script::RescueLeases(Self { now: None, ..self }))
     }
 
     pub(crate) fn step(mut self, turn: &mut Turn<'_>) -> Outcome {
