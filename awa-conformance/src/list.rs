@@ -227,6 +227,7 @@ macro_rules! each_case {
                 a_job_whose_cancel_was_asked_for_does_not_come_back [Clock, Transactions];
                 a_cancel_in_a_transaction_frees_the_key [Transactions];
                 a_transaction_puts_another_job_in_the_place_of_a_deferred_one [Transactions];
+                a_transaction_takes_the_key_of_its_own_deferred_job_again [Transactions];
                 a_transaction_cancels_its_own_jobs [Transactions];
             }
             carry {

@@ -204,6 +204,36 @@ pub async fn a_transaction_puts_another_job_in_the_place_of_a_deferred_one(subje
     }
 }
 
+/// C14: a transaction that cancels a deferred job of its own takes its key for another at once; nobody else has it before the
+/// commit, and after a rollback everybody may.
+pub async fn a_transaction_takes_the_key_of_its_own_deferred_job_again(subject: &dyn Subject) {
+    let scene = Scene::open(subject, &["email"]).await;
+    let new = job("email", "reminder");
+    let key = UniqueBy::text("reminder").key_of(&new).expect("the text is good");
+    let later = awa_core::RunAt::after(Duration::from_mins(1)).expect("allowed");
+    let new = new.with_unique(Unique::new(key)).with_run_at(later);
+    for commit in [false, true] {
+        let mut transaction = scene.begin().await;
+        let first = transaction.enqueue(std::slice::from_ref(&new)).await.expect("enqueue in a transaction")[0];
+        assert_eq!(cancel_in(&mut transaction, &[first.id()]).await, [done(JobState::Deferred)]);
+        let second = transaction.enqueue(std::slice::from_ref(&new)).await.expect("enqueue in a transaction")[0];
+        assert!(first.is_inserted() && second.is_inserted(), "{first:?}, {second:?}");
+        if commit {
+            transaction.commit().await.expect("commit");
+            scene.expect(&[(second.id(), JobState::Deferred)]).await;
+        } else {
+            transaction.rollback().await.expect("rollback");
+        }
+        let asked = scene.store().enqueue(std::slice::from_ref(&new)).await.expect("enqueue")[0];
+        assert_eq!(asked.is_inserted(), !commit, "{asked:?}");
+        if commit {
+            assert_eq!(asked.id(), second.id());
+        } else {
+            assert_eq!(scene.cancel(&[asked.id()]).await, [done(JobState::Deferred)]);
+        }
+    }
+}
+
 /// C9: a transaction may cancel what it has enqueued itself; a second cancel of the same job tells that it is cancelled.
 pub async fn a_transaction_cancels_its_own_jobs(subject: &dyn Subject) {
     let scene = Scene::open(subject, &["email"]).await;

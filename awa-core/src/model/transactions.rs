@@ -37,8 +37,9 @@ pub(super) struct OpenTransaction {
     pub(super) cancelled: Vec<(JobId, ErrorText)>,
     /// The rows, ready or deferred, in which it found the jobs that it cancels or replaces; an id and a lease name one for ever.
     pub(super) held: BTreeSet<(JobId, RunLease)>,
-    /// The keys of the deferred jobs that it cancels, with their holders: free for itself at once, and for others when it commits.
-    pub(super) given_up: BTreeMap<StoredKey, JobId>,
+    /// The keys of the deferred jobs that it cancels, with the holders of before the transaction: free for itself at once, and
+    /// for others when it commits.
+    pub(super) given_up: BTreeMap<StoredKey, Option<JobId>>,
 }
 
 impl Default for Transactions {
@@ -135,7 +136,9 @@ impl Model {
         self.roll_back_keys(transaction);
         let ended = self.transactions.end(transaction);
         for (key, job) in ended.given_up {
-            self.restore_key(key, job);
+            if let Some(job) = job {
+                self.restore_key(key, job);
+            }
         }
         let Some(xid) = ended.xid else { return };
         self.deferred.retain(|_, row| row.xid != xid);

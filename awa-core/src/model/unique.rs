@@ -133,10 +133,15 @@ impl Model {
     /// A job will not hold its key any more when this transaction commits, which may take it at once.
     pub(super) fn give_key_up_in(&mut self, transaction: TransactionId, job: JobId, body: &Body) {
         let Some(own) = &body.unique else { return };
-        if self.keys.get(&own.key).is_some_and(|holder| holder.job == job && holder.taken_in.is_none()) {
-            self.keys.remove(&own.key);
-            self.transactions.open_mut(transaction).given_up.insert(own.key.clone(), job);
-        }
+        let Some(holder) = self.keys.get(&own.key).filter(|holder| holder.job == job).copied() else { return };
+        let had_it = match holder.taken_in {
+            None => Some(job),
+            Some(by) if by == transaction => holder.before,
+            Some(_) => return,
+        };
+        self.keys.remove(&own.key);
+        // Who had it before the transaction has it again when that rolls back.
+        self.transactions.open_mut(transaction).given_up.entry(own.key.clone()).or_insert(had_it);
     }
 
     /// A job that failed for good and is to live again takes the key that it gave back when it came into the state `from`.

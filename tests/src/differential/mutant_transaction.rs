@@ -36,8 +36,7 @@ pub(super) fn without_keys(jobs: &[NewJob]) -> Vec<NewJob> {
 
 /// The jobs as if they had no ordering keys.
 pub(super) fn without_ordering_keys(jobs: &[NewJob]) -> Vec<NewJob> {
-    let with_key =
-        |job: &NewJob| job.unique().map_or_else(|| bare(job), |unique| bare(job).with_unique(*unique));
+    let with_key = |job: &NewJob| job.unique().map_or_else(|| bare(job), |unique| bare(job).with_unique(*unique));
     jobs.iter().map(with_key).collect()
 }
 
