@@ -134,7 +134,7 @@ async fn a_blocking_connection_prepares_enqueue_once() {
     let statements = statements.await.unwrap();
     let sql = Sql::new(&SchemaName::default(), RingSizes::default());
     let texts: Vec<_> = statements.iter().map(|kept| kept.statement.as_str()).collect();
-    assert_eq!(texts, [&*sql.statement("enqueue/enqueue").text]);
+    assert_eq!(texts, [&*sql.statement("enqueue/enqueue_at_once").text]);
     assert_eq!(fresh.store.list(&JobFilter { limit: 100, ..JobFilter::default() }).await.unwrap().len(), 10);
 }
 
