@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use async_trait::async_trait;
-use awa_core::store::{Accuracy, Operator as _};
-use awa_core::{Enqueued, JobState, Store};
+use awa_core::store::{Accuracy, Maintainer as _, Operator as _};
+use awa_core::{Enqueued, JobState, QueueName, Store};
 use awa_runtime::{Job, JobContext, Outcome, QueueConfig, ShutdownReport, StatsHandle, StoreExt as _, Worker};
 use awa_store_sqlx::SqlxStore;
 use serde::{Deserialize, Serialize};
@@ -48,7 +48,7 @@ impl Peer for Awa {
 
     fn settings(&self) -> &'static str {
         "sqlx store; concurrency 1,024, otherwise defaults (claims of up to 1,000, wake-ups on, maintenance in the same \
-         process, one shard), a pool of 8 for the worker; enqueue_jobs, enqueue_job"
+         process, one shard), a pool of 8 for the worker; the queue opened before; enqueue_jobs, enqueue_job"
     }
 
     async fn missing(&self, _server: &Server) -> Result<Option<String>> {
@@ -58,6 +58,8 @@ impl Peer for Awa {
     async fn install(&self, url: &str) -> Result<()> {
         let store = SqlxStore::options().wakeups(false).max_connections(1).connect(url).await?;
         store.prepare_schema().await?;
+        // As it is once a worker has served the queue.
+        store.open_queue(&QueueName::new(QUEUE)?).await?;
         store.pool().close().await;
         Ok(())
     }
