@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use awa_core::store::Woken;
+use awa_core::store::{SleepTicket, Woken};
 use awa_core::{ClaimedJob, JobId, Store};
 use awa_tests::stage::{ME, Stage, run, texts};
 use sqlx::PgConnection;
@@ -14,6 +14,7 @@ const SLEEP: &str = "SELECT pg_try_advisory_lock_shared(awa.wake_key(awa.wake_bu
 const CHANNEL: &str = "SELECT awa.wake_channel()";
 /// Nothing comes within this time; what comes is there long before.
 const QUIET: Duration = Duration::from_millis(200);
+const LOOKS: usize = 2_000;
 
 async fn enqueue_alone(connection: &mut PgConnection) -> Vec<JobId> {
     texts(connection, ENQUEUE_ALONE).await.into_iter().map(|id| JobId(id.unwrap().parse().unwrap())).collect()
@@ -31,6 +32,16 @@ async fn sleeper(stage: &Stage) -> (PgListener, PgConnection) {
 
 async fn hears(listener: &mut PgListener) -> bool {
     tokio::time::timeout(QUIET, listener.recv()).await.is_ok()
+}
+
+/// Looks until the sleep is sound: other databases of the server have transactions as well.
+async fn fall_asleep(stage: &Stage, ticket: SleepTicket) {
+    for _ in 0..LOOKS {
+        if stage.claim_once(10).await.horizon >= ticket.sound_from {
+            return;
+        }
+    }
+    panic!("after {LOOKS} looks the sleep is not sound");
 }
 
 /// Transactions that notify commit one at a time. Of calls that overlap one does it for all.
@@ -82,7 +93,8 @@ async fn who_was_woken_for_two_does_not_sleep_before_the_second_has_committed() 
     let wakeups = stage.store().wakeups().expect("the store has wake-ups");
     let queues = std::slice::from_ref(&stage.queue);
     let ticket = wakeups.announce(ME, queues).await.unwrap();
-    assert!(ticket.announced && stage.claim_once(10).await.horizon >= ticket.sound_from, "it sleeps soundly");
+    assert!(ticket.announced);
+    fall_asleep(&stage, ticket).await;
     let (mut first, mut second) = (stage.connect().await, stage.connect().await);
     run(&mut first, "BEGIN").await;
     let early = enqueue_alone(&mut first).await;
