@@ -202,7 +202,6 @@ impl Lookout {
                 Ok(Woken::Queues(queues)) => {
                     let sleepers = self.beds().hint(&queues);
                     self.look_for(&sleepers).await;
-                    self.changed.notify_one();
                 }
                 Ok(Woken::Nothing) => {}
                 // Also what a later core may say is answered by announcing anew.

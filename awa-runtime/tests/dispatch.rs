@@ -71,6 +71,23 @@ async fn a_wakeup_ends_the_sleep_and_the_next_is_announced_anew() {
     worker.stop().await;
 }
 
+/// Transactions that notify commit one at a time, so that nobody is to notify in the middle of a stream.
+#[tokio::test(start_paused = true)]
+async fn while_jobs_come_often_a_dispatcher_stays_awake_and_nobody_notifies() {
+    let store = with_wakeups(0, true);
+    let worker = start(&store, QueueConfig::default().poll_interval(Duration::from_secs(1_000)));
+    let announced = || store.wakeups.as_ref().unwrap().announced();
+    until("it sleeps", || announced() == 1).await;
+    for number in 1..=200 {
+        store.put_numbered(1);
+        tokio::time::sleep(Duration::from_millis(2)).await;
+        assert!(number < 50 || announced() == 0, "after {number} jobs: {:?}", log(&store));
+    }
+    until("the stream is done", || store.completed() == 200).await;
+    until("it sleeps again", || announced() == 1).await;
+    worker.stop().await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_dispatcher_that_stays_up_takes_its_announcement_back() {
     let store = with_wakeups(0, true);

@@ -1,13 +1,12 @@
 //! A fresh store on PostgreSQL, in a database of its own on the server that all tests of a run share.
 
-use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
-use awa_conformance::{Capabilities, Subject, SubjectTransaction};
+use awa_conformance::SubjectTransaction;
 use awa_core::attempt::ErrorText;
 use awa_core::store::Acted;
-use awa_core::{Enqueued, JobId, NewJob, Store, StoreError, Timestamp};
+use awa_core::{Enqueued, JobId, NewJob, StoreError, Timestamp};
 use awa_pg::cluster::{TestDatabase, TestServer};
 use awa_pg::{SchemaName, Sql};
 use awa_store_sqlx::{Clock, RingSizes, SqlxStore, SqlxStoreOptions};
@@ -86,24 +85,33 @@ fn database(rings: RingSizes) -> TestDatabase {
     server.database(&name, install).expect("the schema can be installed")
 }
 
-#[async_trait]
-impl Subject for FreshStore {
-    fn store(&self) -> Arc<dyn Store> {
-        Arc::new(self.store.clone())
-    }
+/// Makes a value with a `store` of PostgreSQL, the `clock` that the test moves and the `rings` of its schema a subject, whose
+/// applications open transactions of this type.
+macro_rules! subject {
+    ($subject:ty, $transaction:ty) => {
+        #[async_trait::async_trait]
+        impl awa_conformance::Subject for $subject {
+            fn store(&self) -> std::sync::Arc<dyn awa_core::Store> {
+                std::sync::Arc::new(self.store.clone())
+            }
 
-    async fn begin(&self) -> Box<dyn SubjectTransaction> {
-        Box::new(OpenTransaction::begin(&self.store).await)
-    }
+            async fn begin(&self) -> Box<dyn awa_conformance::SubjectTransaction> {
+                Box::new(<$transaction>::begin(&self.store).await)
+            }
 
-    async fn advance(&self, by: Duration) {
-        self.clock.advance(by);
-    }
+            async fn advance(&self, by: std::time::Duration) {
+                self.clock.advance(by);
+            }
 
-    fn capabilities(&self) -> Capabilities {
-        Capabilities::all(self.rings.queue, self.rings.claim)
-    }
+            fn capabilities(&self) -> awa_conformance::Capabilities {
+                awa_conformance::Capabilities::all(self.rings.queue, self.rings.claim)
+            }
+        }
+    };
 }
+pub(crate) use subject;
+
+subject!(FreshStore, OpenTransaction);
 
 /// A transaction of an application, through sqlx.
 pub(crate) struct OpenTransaction {

@@ -4,7 +4,7 @@
 -- Returns: nothing; an error that names slot, lane and sequence when the row is damaged. What it would have emitted is not
 --   guessed.
 -- Locks: ACCESS SHARE on ready_claim_attempt_batches and queue_ring_pointer.
--- Caller: claim_lane_0, peek_queue_0, peek_lane_0.
+-- Caller: claim_lane_0, assert_cursors.
 CREATE OR REPLACE FUNCTION /*schema*/awa.assert_cursor(p_slot smallint, p_lane bigint, p_seq bigint) RETURNS void
 LANGUAGE plpgsql VOLATILE AS $awa$
 DECLARE

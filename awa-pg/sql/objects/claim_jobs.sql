@@ -29,8 +29,9 @@ DECLARE
     v_slot      record;
     v_lane      record;
     v_peek      record;
-    v_lanes     bigint[];
+    v_all       bigint[];
     v_ranks     smallint[];
+    v_lanes     bigint[];
     v_heads     timestamptz[];
     v_lasts     bigint[];
     v_slots     smallint[];
@@ -61,22 +62,17 @@ BEGIN
     v_snapshot := /*schema*/awa.own_snapshot();
     SELECT last_value INTO v_pointer FROM /*schema*/awa.queue_ring_pointer;
     -- What is there to do? Rows that were carried over go first in their lane.
+    SELECT array_agg(l.lane_id), array_agg(l.priority) INTO v_all, v_ranks
+    FROM /*schema*/awa.queue_lanes AS l WHERE l.queue = p_queue AND NOT l.paused;
     v_carries := pg_relation_size('/*schema*/awa.carried_entries') > 0;
     IF v_carries THEN
         v_floor := /*schema*/awa.carried_floor();
-        SELECT array_agg(l.lane_id) AS lanes, array_agg(l.priority) AS priorities, array_agg(c.created_at) AS heads INTO v_peek
-        FROM /*schema*/awa.queue_lanes AS l
+        SELECT array_agg(w.lane), array_agg(c.created_at), array_agg(NULL::bigint), array_agg((-1)::smallint)
+        INTO v_lanes, v_heads, v_lasts, v_slots
+        FROM unnest(v_all) AS w (lane)
         CROSS JOIN LATERAL (SELECT e.created_at FROM /*schema*/awa.carried_entries AS e
-                            WHERE e.lane_id = l.lane_id AND e.moved_xid >= v_floor
-                            ORDER BY e.moved_xid, e.xid, e.job_id LIMIT 1) AS c
-        WHERE l.queue = p_queue AND NOT l.paused;
-        IF v_peek.lanes IS NOT NULL THEN
-            v_lanes := v_peek.lanes;
-            v_ranks := v_peek.priorities;
-            v_heads := v_peek.heads;
-            v_lasts := array_fill(NULL::bigint, ARRAY[cardinality(v_lanes)]);
-            v_slots := array_fill((-1)::smallint, ARRAY[cardinality(v_lanes)]);
-        END IF;
+                            WHERE e.lane_id = w.lane AND e.moved_xid >= v_floor
+                            ORDER BY e.moved_xid, e.xid, e.job_id LIMIT 1) AS c;
     END IF;
     -- Then undrained slots, oldest first, and the pointer's own even if its rotation is not visible yet.
     FOR v_slot IN
@@ -86,13 +82,16 @@ BEGIN
     LOOP
         CASE v_slot.slot
         -- each queue slot:
-        WHEN 0/*slot*/ THEN v_peek := /*schema*/awa.peek_queue_0/*slot*/(p_queue, v_snapshot);
+        WHEN 0/*slot*/ THEN v_peek := /*schema*/awa.peek_lanes_0/*slot*/(v_all, v_snapshot);
         -- end each
         ELSE PERFORM /*schema*/awa.refuse_unknown_slot('queue', v_slot.slot, true);
         END CASE;
+        IF v_peek.doubtful IS NOT NULL THEN
+            -- No claim would come to look at them.
+            PERFORM /*schema*/awa.assert_cursors(v_slot.slot, v_peek.doubtful, v_peek.doubtful_seqs);
+        END IF;
         CONTINUE WHEN v_peek.lanes IS NULL;
         v_lanes := v_lanes || v_peek.lanes;
-        v_ranks := v_ranks || v_peek.priorities;
         v_heads := v_heads || v_peek.heads;
         v_lasts := v_lasts || v_peek.last_batches;
         v_slots := v_slots || array_fill(v_slot.slot, ARRAY[cardinality(v_peek.lanes)]);
@@ -104,12 +103,13 @@ BEGIN
         -- The children are locked since the peek; a slot that reads free now was reclaimed before that.
         FOR v_work IN
             SELECT w.lane, coalesce(array_agg(w.slot ORDER BY w.o) FILTER (WHERE w.slot >= 0), '{}') AS slots
-            FROM unnest(v_lanes, v_ranks, v_heads, v_lasts, v_slots) WITH ORDINALITY AS w (lane, rank, head, last, slot, o)
+            FROM unnest(v_lanes, v_heads, v_lasts, v_slots) WITH ORDINALITY AS w (lane, head, last, slot, o)
+            JOIN unnest(v_all, v_ranks) AS l (lane, priority) ON l.lane = w.lane
             LEFT JOIN /*schema*/awa.queue_ring_slots AS s ON s.slot = w.slot
             WHERE s.state <> 'free' OR s.slot = (v_pointer & 63) OR w.slot < 0
             GROUP BY w.lane
             -- The head may be younger than now, by a clock that was set back.
-            ORDER BY min(greatest(1, w.rank - CASE WHEN p_aging_us IS NULL THEN 0
+            ORDER BY min(greatest(1, l.priority - CASE WHEN p_aging_us IS NULL THEN 0
                          ELSE greatest(0, floor(extract(epoch FROM v_now - w.head) * 1000000 / p_aging_us)) END)),
                      max(coalesce(w.last, 0))
         LOOP

@@ -5,7 +5,7 @@
 -- Returns: the job ids, in input order.
 -- Locks: as enqueue_jobs.
 -- Caller: Producer::enqueue, enqueue in a driver's transaction.
--- depends on: wake_bucket, home_cluster
+-- depends on: wake_bucket, home_cluster, held_ready_slot, hold_ready_slot
 CREATE OR REPLACE FUNCTION /*schema*/awa.enqueue_at_once(
     p_queue text, p_priority smallint, p_kind text, p_args json[], p_max_attempts smallint, p_metadata json[],
     p_wake boolean, p_now timestamptz)
@@ -13,12 +13,12 @@ RETURNS bigint[] LANGUAGE plpgsql VOLATILE
 SET jit = off SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $awa$
 DECLARE
-    v_setting   text;
-    v_pinned    text;
+    v_held      smallint;
     v_pointer   bigint := pg_sequence_last_value('/*schema*/awa.queue_ring_pointer');
     v_slot      smallint := v_pointer & 63;
     v_jobs      bigint[];
     v_is_stored boolean := false;
+    v_has_told  boolean;
 BEGIN
     -- The session has been found at home, as in assert_same_cluster.
     IF current_setting('awa.cluster', true) = /*schema*/awa.home_cluster()::text
@@ -30,12 +30,11 @@ BEGIN
         ELSE
             v_jobs := ARRAY(SELECT nextval('/*schema*/awa.job_id_seq') FROM generate_series(1, cardinality(p_args)));
         END IF;
-        -- As in enter_ready_slot. A transaction that ends with this call needs no note of its slot.
+        -- As in enter_ready_slot. A transaction that ends with this call holds no slot before or behind it.
         IF p_wake IS NOT NULL THEN
-            v_setting := 'awa.slot_' || substr(md5('/*schema*/awa'), 1, 16);
-            v_pinned := current_setting(v_setting, true);
-            IF v_pinned LIKE pg_current_xact_id()::text || ':%' THEN
-                v_slot := split_part(v_pinned, ':', 2)::smallint;
+            v_held := /*schema*/awa.held_ready_slot();
+            IF v_held IS NOT NULL THEN
+                v_slot := v_held;
                 v_pointer := NULL;
             END IF;
         END IF;
@@ -54,11 +53,12 @@ BEGIN
         RETURN /*schema*/awa.enqueue_jobs(ARRAY[p_queue], ARRAY[p_priority], NULL, NULL, ARRAY[p_kind], p_args,
             ARRAY[p_max_attempts], p_metadata, NULL, NULL, p_wake, p_now, v_jobs);
     END IF;
-    IF p_wake IS NOT NULL AND v_pointer IS NOT NULL THEN
-        PERFORM set_config(v_setting, pg_current_xact_id()::text || ':' || v_slot::text, true);
+    IF p_wake IS NOT NULL AND v_held IS NULL THEN
+        PERFORM /*schema*/awa.hold_ready_slot(v_slot);
     END IF;
     IF p_wake IS NOT FALSE THEN
-        v_is_stored := /*schema*/awa.wake_one(/*schema*/awa.wake_bucket(p_queue), p_wake IS NULL) IS NOT NULL;
+        -- An assignment, because PERFORM would start a statement for it.
+        v_has_told := /*schema*/awa.wake_one(/*schema*/awa.wake_bucket(p_queue), p_wake IS NULL);
     END IF;
     RETURN v_jobs;
 END

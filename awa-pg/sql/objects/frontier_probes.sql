@@ -5,7 +5,7 @@
 --   running list that have ended since, each from where it was left; then forward, in pieces between transactions that
 --   run, so that an uncommitted bulk load is never walked through.
 -- Locks: none.
--- Caller: peek_queue_0, peek_lane_0, claim_lane_0, has_living_row_0, waiting_lanes_0, carry_lane_0.
+-- Caller: peek_lanes_0, claim_lane_0, has_living_row_0, waiting_lanes_0, carry_lane_0.
 -- depends on: xid_next
 CREATE OR REPLACE FUNCTION /*schema*/awa.frontier_probes(
     p_seen pg_snapshot, p_part_xids xid8[], p_part_jobs bigint[], p_snapshot pg_snapshot)

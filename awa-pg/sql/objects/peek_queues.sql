@@ -6,7 +6,7 @@
 --   and is not held back by a pause. Rows under a tombstone count, as they do for a claim.
 -- Locks: ACCESS SHARE on the children of the undrained slots that hold something, and on carried_entries while it does.
 -- Caller: Consumer::peek, other languages.
--- depends on: peek_lanes_0
+-- depends on: lanes_with_rows_0, peek_lanes_0
 CREATE OR REPLACE FUNCTION /*schema*/awa.peek_queues(p_queues text[], OUT waiting integer[], OUT horizon bigint)
 LANGUAGE plpgsql VOLATILE
 SET jit = off SET search_path = pg_catalog, pg_temp
@@ -25,6 +25,7 @@ DECLARE
     v_all      bigint[];
     v_lanes    bigint[];
     v_part     bigint[];
+    v_peek     record;
     v_found    bigint[];
     v_los      xid8[];
     v_his      xid8[];
@@ -77,7 +78,12 @@ BEGIN
                 END IF;
             -- each queue slot:
             WHEN 0/*slot*/ THEN
-                v_part := /*schema*/awa.peek_lanes_0/*slot*/(v_lanes, c_most, v_snapshot, v_los, v_his);
+                v_part := /*schema*/awa.lanes_with_rows_0/*slot*/(v_lanes, c_most, v_los, v_his);
+                IF v_part IS NOT NULL THEN
+                    v_peek := /*schema*/awa.peek_lanes_0/*slot*/(v_part, v_snapshot);
+                    -- A claim of a lane with a damaged cursor says so; a look at many queues does not fail for one.
+                    v_part := coalesce(v_peek.lanes || v_peek.doubtful, '{}');
+                END IF;
             -- end each
             ELSE PERFORM /*schema*/awa.refuse_unknown_slot('queue', v_slot.slot, true);
             END CASE;

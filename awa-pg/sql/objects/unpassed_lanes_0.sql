@@ -9,13 +9,14 @@ CREATE OR REPLACE FUNCTION /*schema*/awa.unpassed_lanes_0/*slot*/(p_snapshot pg_
 LANGUAGE plpgsql VOLATILE AS $awa$
 DECLARE
     v_lane  bigint;
-    v_head  timestamptz;
+    v_peek  record;
     v_total integer := 0;
 BEGIN
     SELECT r.lane_id INTO v_lane FROM /*schema*/awa.ready_entries_0/*slot*/ AS r ORDER BY r.lane_id LIMIT 1;
     WHILE v_lane IS NOT NULL LOOP
-        SELECT p.head INTO v_head FROM /*schema*/awa.peek_lane_0/*slot*/(v_lane, p_snapshot) AS p;
-        IF v_head IS NOT NULL AND NOT /*schema*/awa.pass_tombstones_0/*slot*/(v_lane, p_snapshot) THEN
+        v_peek := /*schema*/awa.peek_lanes_0/*slot*/(ARRAY[v_lane], p_snapshot);
+        PERFORM /*schema*/awa.assert_cursors(0/*slot*/::smallint, v_peek.doubtful, v_peek.doubtful_seqs);
+        IF v_peek.lanes IS NOT NULL AND NOT /*schema*/awa.pass_tombstones_0/*slot*/(v_lane, p_snapshot) THEN
             v_total := v_total + 1;
         END IF;
         SELECT r.lane_id INTO v_lane FROM /*schema*/awa.ready_entries_0/*slot*/ AS r WHERE r.lane_id > v_lane

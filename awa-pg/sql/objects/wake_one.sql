@@ -11,11 +11,13 @@
 CREATE OR REPLACE FUNCTION /*schema*/awa.wake_one(p_bucket integer, p_is_alone boolean) RETURNS boolean
 LANGUAGE plpgsql VOLATILE AS $awa$
 DECLARE
-    v_key bigint := /*schema*/awa.wake_key(p_bucket);
+    v_key      bigint := /*schema*/awa.wake_key(p_bucket);
+    -- Beside the lock of the bucket, 2^62 away: of who notifies for it.
+    c_notifier CONSTANT bigint := 4611686018427387904;
 BEGIN
     -- One expression: a cancelled statement must not leave the lock behind on a pooled connection.
     IF (CASE WHEN pg_try_advisory_lock(v_key) THEN pg_advisory_unlock(v_key) ELSE false END)
-       OR p_is_alone AND NOT pg_try_advisory_xact_lock(v_key # 4611686018427387904) THEN
+       OR p_is_alone AND NOT pg_try_advisory_xact_lock(v_key # c_notifier) THEN
         RETURN false;
     END IF;
     PERFORM pg_notify(/*schema*/awa.wake_channel(), p_bucket::text);

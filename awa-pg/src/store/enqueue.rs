@@ -69,7 +69,7 @@ pub async fn enqueue_on(
     clock: &Clock,
     jobs: &[NewJob],
 ) -> Result<Vec<Enqueued>, StoreError> {
-    enqueue_as(session, sql, clock, jobs, Part::Some).await
+    enqueue_as(session, sql, clock, jobs, Part::Piece).await
 }
 
 /// What a call is of its transaction.
@@ -78,7 +78,7 @@ enum Part {
     /// All of it: the transaction ends with the statement.
     Whole,
     /// There may be more before and behind.
-    Some,
+    Piece,
 }
 
 impl Part {
@@ -87,7 +87,7 @@ impl Part {
     fn wake(self) -> Param<'static> {
         match self {
             Self::Whole => Param::Null(types::BOOL),
-            Self::Some => Param::Bool(true),
+            Self::Piece => Param::Bool(true),
         }
     }
 }

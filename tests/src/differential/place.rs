@@ -1,21 +1,18 @@
 //! Where one history after the other is told: a store in memory, and two on a database of their own.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
-use async_trait::async_trait;
-use awa_conformance::{Capabilities, Subject, SubjectTransaction};
-use awa_core::{Store, Timestamp};
+use awa_conformance::Subject;
+use awa_core::Timestamp;
 use awa_store_diesel::DieselStore;
-use awa_store_sqlx::{Clock, SqlxStore};
+use awa_store_sqlx::{Clock, RingSizes, SqlxStore};
 
 use super::server::{HistoryServer, SCHEMAS, name};
 use super::step::Step;
 use super::told::{Difference, Told, tell};
 use crate::diesel_store::AsyncTransaction;
 use crate::memory::FreshMemory;
-use crate::postgres::{OpenTransaction, SMALL_RINGS};
+use crate::postgres::{OpenTransaction, SMALL_RINGS, subject};
 
 /// Where the clock of every history begins.
 pub const START: Timestamp = Timestamp::from_micros(1_790_000_000_000_000);
@@ -82,11 +79,11 @@ impl Stores {
         let (url, clock) = (server.cluster.url(&database), Clock::manual(START));
         let options = SqlxStore::options().schema(name(SCHEMAS[0])).wakeups(false).max_connections(CONNECTIONS);
         let sqlx = options.clock(clock.clone()).connect(&url).await.expect("the server can be reached");
-        let sqlx = SqlxSubject { store: sqlx, clock };
+        let sqlx = SqlxSubject { store: sqlx, clock, rings: SMALL_RINGS };
         let clock = Clock::manual(START);
         let options = DieselStore::options().schema(name(SCHEMAS[1])).wakeups(false).max_connections(CONNECTIONS);
         let diesel = options.clock(clock.clone()).connect(&url).await.expect("the server can be reached");
-        let diesel = DieselSubject { store: diesel, clock };
+        let diesel = DieselSubject { store: diesel, clock, rings: SMALL_RINGS };
         Self { database, sqlx, diesel, told: 0 }
     }
 
@@ -112,49 +109,17 @@ impl Stores {
 pub struct SqlxSubject {
     store: SqlxStore,
     clock: Clock,
+    rings: RingSizes,
 }
 
-#[async_trait]
-impl Subject for SqlxSubject {
-    fn store(&self) -> Arc<dyn Store> {
-        Arc::new(self.store.clone())
-    }
-
-    async fn begin(&self) -> Box<dyn SubjectTransaction> {
-        Box::new(OpenTransaction::begin(&self.store).await)
-    }
-
-    async fn advance(&self, by: Duration) {
-        self.clock.advance(by);
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities::all(SMALL_RINGS.queue, SMALL_RINGS.claim)
-    }
-}
+subject!(SqlxSubject, OpenTransaction);
 
 /// A store through diesel.
 #[derive(Debug)]
 pub struct DieselSubject {
     store: DieselStore,
     clock: Clock,
+    rings: RingSizes,
 }
 
-#[async_trait]
-impl Subject for DieselSubject {
-    fn store(&self) -> Arc<dyn Store> {
-        Arc::new(self.store.clone())
-    }
-
-    async fn begin(&self) -> Box<dyn SubjectTransaction> {
-        Box::new(AsyncTransaction::begin(&self.store).await)
-    }
-
-    async fn advance(&self, by: Duration) {
-        self.clock.advance(by);
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities::all(SMALL_RINGS.queue, SMALL_RINGS.claim)
-    }
-}
+subject!(DieselSubject, AsyncTransaction);
