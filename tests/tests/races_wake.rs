@@ -12,8 +12,6 @@ use sqlx::postgres::PgListener;
 const ENQUEUE_ALONE: &str = "SELECT j::text FROM unnest(awa.enqueue_at_once('races', 2::smallint, 'test', ARRAY['{}'::json], 3::smallint, NULL, NULL, NULL)) AS j";
 const SLEEP: &str = "SELECT pg_try_advisory_lock_shared(awa.wake_key(awa.wake_bucket('races')))::text";
 const CHANNEL: &str = "SELECT awa.wake_channel()";
-/// Nothing comes within this time; what comes is there long before.
-const QUIET: Duration = Duration::from_millis(200);
 const LOOKS: usize = 2_000;
 
 async fn enqueue_alone(connection: &mut PgConnection) -> Vec<JobId> {
@@ -21,17 +19,32 @@ async fn enqueue_alone(connection: &mut PgConnection) -> Vec<JobId> {
 }
 
 /// Somebody who sleeps, and hears what is sent.
-async fn sleeper(stage: &Stage) -> (PgListener, PgConnection) {
-    let mut session = stage.connect().await;
-    assert_eq!(texts(&mut session, SLEEP).await, [Some("true".to_owned())]);
-    let channel = texts(&mut session, CHANNEL).await.swap_remove(0).unwrap();
-    let mut listener = PgListener::connect(&stage.fresh.database.url()).await.unwrap();
-    listener.listen(&channel).await.unwrap();
-    (listener, session)
+struct Sleeper {
+    listener: PgListener,
+    session: PgConnection,
+    channel: String,
 }
 
-async fn hears(listener: &mut PgListener) -> bool {
-    tokio::time::timeout(QUIET, listener.recv()).await.is_ok()
+impl Sleeper {
+    async fn on(stage: &Stage) -> Self {
+        let mut session = stage.connect().await;
+        assert_eq!(texts(&mut session, SLEEP).await, [Some("true".to_owned())]);
+        let channel = texts(&mut session, CHANNEL).await.swap_remove(0).unwrap();
+        let mut listener = PgListener::connect(&stage.fresh.database.url()).await.unwrap();
+        listener.listen(&channel).await.unwrap();
+        Self { listener, session, channel }
+    }
+
+    /// How many notifications were sent by now: they come in the order of their commits, and this sends one more.
+    async fn heard(&mut self) -> usize {
+        const END: &str = "end";
+        run(&mut self.session, &format!("SELECT pg_notify('{}', '{END}')", self.channel)).await;
+        let mut heard = 0;
+        while self.listener.recv().await.unwrap().payload() != END {
+            heard += 1;
+        }
+        heard
+    }
 }
 
 /// Looks until the sleep is sound: other databases of the server have transactions as well.
@@ -48,42 +61,41 @@ async fn fall_asleep(stage: &Stage, ticket: SleepTicket) {
 #[tokio::test]
 async fn of_calls_that_overlap_one_notifies() {
     let stage = Stage::new().await;
-    let (mut listener, _session) = sleeper(&stage).await;
+    let mut sleeper = Sleeper::on(&stage).await;
     let (mut first, mut second) = (stage.connect().await, stage.connect().await);
     run(&mut first, "BEGIN").await;
     enqueue_alone(&mut first).await;
     enqueue_alone(&mut second).await;
-    assert!(!hears(&mut listener).await, "the second leaves it to the first");
+    assert_eq!(sleeper.heard().await, 0, "the second leaves it to the first");
     run(&mut first, "COMMIT").await;
-    assert!(hears(&mut listener).await);
-    assert!(!hears(&mut listener).await, "once for both");
+    assert_eq!(sleeper.heard().await, 1, "once for both");
     assert_eq!(stage.claim(10).await.len(), 2);
     enqueue_alone(&mut second).await;
-    assert!(hears(&mut listener).await, "and again for the next");
+    assert_eq!(sleeper.heard().await, 1, "and again for the next");
     run(&mut second, "BEGIN").await;
     enqueue_alone(&mut second).await;
     run(&mut second, "ROLLBACK").await;
-    assert!(!hears(&mut listener).await);
+    assert_eq!(sleeper.heard().await, 0);
     enqueue_alone(&mut first).await;
-    assert!(hears(&mut listener).await, "who rolled back notifies for nobody, and keeps nobody from it");
+    assert_eq!(sleeper.heard().await, 1, "who rolled back notifies for nobody, and keeps nobody from it");
 }
 
 /// In a transaction of the caller's anything may follow, so that nobody else can rely on its commit.
 #[tokio::test]
 async fn a_call_in_a_transaction_leaves_the_notification_to_nobody_and_takes_it_from_nobody() {
     let stage = Stage::new().await;
-    let (mut listener, _session) = sleeper(&stage).await;
+    let mut sleeper = Sleeper::on(&stage).await;
     let (mut first, mut second) = (stage.connect().await, stage.connect().await);
     run(&mut first, "BEGIN").await;
     stage.enqueue_in(&mut first, 1).await;
     enqueue_alone(&mut second).await;
-    assert!(hears(&mut listener).await, "a transaction that stays open keeps nobody from notifying");
+    assert_eq!(sleeper.heard().await, 1, "a transaction that stays open keeps nobody from notifying");
     run(&mut second, "BEGIN").await;
     enqueue_alone(&mut second).await;
     run(&mut first, "COMMIT").await;
-    assert!(hears(&mut listener).await, "a transaction with more than one statement notifies itself");
+    assert_eq!(sleeper.heard().await, 1, "a transaction with more than one statement notifies itself");
     run(&mut second, "COMMIT").await;
-    assert!(hears(&mut listener).await);
+    assert_eq!(sleeper.heard().await, 1);
 }
 
 /// A call left the notification to another and commits after it: who was woken must not fall asleep before.

@@ -106,7 +106,8 @@ fn a_runtime_that_ends_voids_the_announcements_of_others() {
     drop(first);
     second.block_on(async {
         // Connections of the pool that were opened there went with the first runtime as well.
-        while sqlx::query("SELECT 1").execute(fresh.store.pool()).await.is_err() {}
+        let usable = async { while sqlx::query("SELECT 1").execute(fresh.store.pool()).await.is_err() {} };
+        tokio::time::timeout(SOON, usable).await.expect("the pool makes new ones");
         assert_eq!(hear(&fresh.store, OTHER).await, Woken::Void);
         announce(&fresh.store, OTHER, &many).await;
         wakes(&fresh.store, OTHER, &many[3]).await;
