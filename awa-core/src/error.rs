@@ -83,6 +83,11 @@ impl StoreError {
         self.operation
     }
 
+    /// What happened, to which object, and what to do next, without the operation that [`Display`](fmt::Display) puts before it.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
     /// Whether the same call may succeed later without anybody changing anything.
     pub fn is_transient(&self) -> bool {
         matches!(self.kind, StoreErrorKind::Unavailable | StoreErrorKind::Contended)

@@ -47,7 +47,8 @@ pub struct Sql {
     rings: RingSizes,
     migrations: Vec<Migration>,
     objects: Vec<Object>,
-    statements: HashMap<&'static str, Statement>,
+    /// By name; several are the instances of one file, by slot.
+    statements: HashMap<&'static str, Rendered<Statement>>,
 }
 
 impl Sql {
@@ -104,17 +105,33 @@ impl Sql {
     /// The statement of the file `statements/<name>.sql`.
     ///
     /// # Panics
-    /// When there is no such file.
+    /// When there is no such file, or it is a template per slot.
     pub fn statement(&self, name: &str) -> &Statement {
-        self.statements.get(name).unwrap_or_else(|| panic!("there is no file sql/statements/{name}.sql"))
+        match self.statements.get(name) {
+            Some(Rendered::Once(statement)) => statement,
+            Some(Rendered::PerSlot(_)) => panic!("sql/statements/{name}.sql is a statement for each slot"),
+            None => panic!("there is no file sql/statements/{name}.sql"),
+        }
     }
 
-    /// All statements.
+    /// The statement of the file `statements/<name>.sql` for a slot; none when the slot is beyond [the sizes](Self::rings) that this
+    /// was rendered for: the rings of an installation may be larger.
+    ///
+    /// # Panics
+    /// When there is no such file, or it is no template per slot.
+    pub fn statement_for_slot(&self, name: &str, slot: u8) -> Option<&Statement> {
+        match self.statements.get(name) {
+            Some(Rendered::PerSlot(statements)) => statements.get(usize::from(slot)),
+            _ => panic!("there is no file sql/statements/{name}.sql for each slot"),
+        }
+    }
+
+    /// All statements, one for each slot where they are templates.
     pub fn statements(&self) -> impl Iterator<Item = &Statement> {
-        self.statements.values()
+        self.statements.values().flat_map(Rendered::as_slice)
     }
 
-    /// The names of all statements, sorted.
+    /// The names of all files of statements, sorted.
     pub fn statement_names(&self) -> Vec<&'static str> {
         let mut names: Vec<_> = self.statements.keys().copied().collect();
         names.sort_unstable();
@@ -137,10 +154,8 @@ impl Sql {
             } else if path.starts_with("objects/") {
                 objects.push((path, text));
             } else if let Some(name) = path.strip_prefix("statements/") {
-                let Rendered::Once(text) = template.render(path, text)? else {
-                    return Err(TemplateError::new(path, None, "a statement cannot be a template per slot"));
-                };
-                sql.statements.insert(name, Statement { name, text: text.into() });
+                let rendered = template.render(path, text)?;
+                sql.statements.insert(name, rendered.map(|_, text| Statement { name, text: text.into() }));
             } else {
                 return Err(TemplateError::new(path, None, "it is not under migrations/, objects/ or statements/"));
             }

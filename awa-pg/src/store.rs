@@ -17,6 +17,7 @@ mod doctor;
 mod downgrade;
 mod drain;
 mod enqueue;
+mod gather;
 mod grow;
 mod install;
 mod maintain;
@@ -27,6 +28,7 @@ mod repair;
 mod rescue;
 mod rescue_leases;
 mod rotate;
+mod shortcut;
 mod slots;
 mod sweeps;
 mod unpin;
@@ -61,6 +63,11 @@ pub trait Pool: Send + Sync + std::fmt::Debug {
 
     /// What the driver is called, for people.
     fn driver(&self) -> &'static str;
+
+    /// Whether its sessions keep what they prepare, as behind a pooler in transaction mode they may not.
+    fn keeps_statements(&self) -> bool {
+        true
+    }
 }
 
 /// A store on PostgreSQL. Cheap to clone; clones share the pool.
@@ -75,6 +82,8 @@ pub struct PgStore {
     reads_committed: Arc<OnceCell<bool>>,
     clock: Clock,
     wakeups: Option<PgWakeups>,
+    gathering: gather::Gathering,
+    shortcut: Arc<shortcut::Shortcut>,
 }
 
 impl PgStore {
@@ -87,6 +96,8 @@ impl PgStore {
             reads_committed: Arc::new(OnceCell::new()),
             clock: Clock::Server,
             wakeups: None,
+            gathering: gather::Gathering::default(),
+            shortcut: Arc::default(),
         }
     }
 

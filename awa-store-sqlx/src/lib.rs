@@ -21,6 +21,7 @@
 
 mod bind;
 mod error;
+mod kept;
 mod listen;
 mod options;
 mod session;

@@ -4,24 +4,35 @@ use async_trait::async_trait;
 use awa_pg::session::{BehindPooler, PgError, Session, Statement};
 use awa_pg::store::Pool;
 use awa_pg::value::{Param, Row};
-use sqlx::pool::PoolConnection;
-use sqlx::{AssertSqlSafe, PgConnection, PgPool, Postgres};
+use sqlx::{AssertSqlSafe, PgConnection, PgPool};
 
 use crate::bind::{Keep, run};
 use crate::error::reported;
+use crate::kept::{Kept, Loan};
 
-/// The pool as `awa-pg` sees it.
-#[derive(Debug)]
+/// The pool as `awa-pg` sees it. Clones share what is kept.
+#[derive(Debug, Clone)]
 pub(crate) struct SqlxPool {
-    pub(crate) pool: PgPool,
+    pool: PgPool,
     /// Whether prepared statements can be kept; they cannot behind a pooler in transaction mode.
     pub(crate) keep: Keep,
+    kept: Kept,
+}
+
+impl SqlxPool {
+    pub(crate) fn new(pool: PgPool, keep: Keep) -> Self {
+        Self { pool, keep, kept: Kept::default() }
+    }
 }
 
 #[async_trait]
 impl Pool for SqlxPool {
     async fn session(&self) -> Result<Box<dyn Session + '_>, PgError> {
-        let session = Pooled { connection: Some(self.pool.acquire().await.map_err(reported)?), keep: self.keep };
+        let loan = match self.kept.take(&self.pool) {
+            Some(loan) => loan,
+            None => Loan::new(self.pool.acquire().await.map_err(reported)?),
+        };
+        let session = Pooled { loan: Some(loan), has_answered: false, home: self };
         Ok(match self.keep {
             Keep::Statements => Box::new(session),
             Keep::Nothing => Box::new(BehindPooler::new(session)),
@@ -31,34 +42,57 @@ impl Pool for SqlxPool {
     fn driver(&self) -> &'static str {
         "sqlx"
     }
+
+    fn keeps_statements(&self) -> bool {
+        self.keep == Keep::Statements
+    }
 }
 
-/// A connection of the pool; goes back to it when dropped, unless it was abandoned.
-struct Pooled {
-    connection: Option<PoolConnection<Postgres>>,
-    keep: Keep,
+/// A connection of the pool; goes back to it when dropped, or is kept for the next call, unless it was abandoned.
+struct Pooled<'p> {
+    loan: Option<Loan>,
+    /// Whether the last statement was answered: one that failed or was given up leaves it to the pool to find out what state the
+    /// connection is in.
+    has_answered: bool,
+    home: &'p SqlxPool,
 }
 
-impl Pooled {
+impl Pooled<'_> {
     fn connection(&mut self) -> Result<&mut PgConnection, PgError> {
-        self.connection.as_deref_mut().ok_or_else(|| PgError::connection_lost("the connection was given up"))
+        self.has_answered = false;
+        let loan = self.loan.as_mut().ok_or_else(|| PgError::connection_lost("the connection was given up"))?;
+        Ok(&mut loan.connection)
     }
 }
 
 #[async_trait]
-impl Session for Pooled {
+impl Session for Pooled<'_> {
     async fn query(&mut self, statement: &Statement, params: &[Param<'_>]) -> Result<Vec<Row>, PgError> {
-        let keep = self.keep;
-        run(self.connection()?, statement, params, keep).await.map_err(reported)
+        let keep = self.home.keep;
+        let rows = run(self.connection()?, statement, params, keep).await.map_err(reported)?;
+        self.has_answered = true;
+        Ok(rows)
     }
 
     async fn batch(&mut self, sql: &str) -> Result<(), PgError> {
-        batch_on(self.connection()?, sql).await
+        batch_on(self.connection()?, sql).await?;
+        self.has_answered = true;
+        Ok(())
     }
 
     fn abandon(&mut self) {
-        if let Some(mut connection) = self.connection.take() {
-            connection.close_on_drop();
+        if let Some(mut loan) = self.loan.take() {
+            loan.connection.close_on_drop();
+        }
+    }
+}
+
+impl Drop for Pooled<'_> {
+    fn drop(&mut self) {
+        if let Some(loan) = self.loan.take()
+            && self.has_answered
+        {
+            self.home.kept.put(loan, &self.home.pool);
         }
     }
 }

@@ -50,10 +50,10 @@ impl SqlxStore {
 
     pub(crate) fn assemble(pool: PgPool, listen: PgConnectOptions, options: SqlxStoreOptions) -> Self {
         let keep = options.keep;
-        let shared = || SqlxPool { pool: pool.clone(), keep };
-        let mut core = PgStore::new(Arc::new(shared()), &options.schema).with_clock(options.clock);
+        let shared = SqlxPool::new(pool.clone(), keep);
+        let mut core = PgStore::new(Arc::new(shared.clone()), &options.schema).with_clock(options.clock);
         if options.has_wakeups {
-            core = core.with_wakeups(Arc::new(ListenDirectly { options: listen, pool: shared() }));
+            core = core.with_wakeups(Arc::new(ListenDirectly { options: listen, pool: shared }));
         }
         Self { core, pool, rings: options.rings, keep }
     }

@@ -94,7 +94,8 @@ struct Shared {
 impl Producers {
     /// Producers, connected and not at work yet.
     pub(super) async fn enlist(site: &Site<'_>, load: Load, probe: &Arc<Probe>) -> Result<Self, Failure> {
-        let hand = site.hand(load.producers.into()).await?;
+        // One more: a pool that has no other connection asks of each that comes back whether it still lives.
+        let hand = site.hand(u32::from(load.producers) + 1).await?;
         Ok(Self { hand, load, probe: Arc::clone(probe) })
     }
 

@@ -44,6 +44,14 @@ impl<T> Rendered<T> {
     }
 
     /// The texts in order.
+    pub(super) fn as_slice(&self) -> &[T] {
+        match self {
+            Self::Once(text) => std::slice::from_ref(text),
+            Self::PerSlot(texts) => texts,
+        }
+    }
+
+    /// The same.
     pub(super) fn into_vec(self) -> Vec<T> {
         match self {
             Self::Once(text) => vec![text],

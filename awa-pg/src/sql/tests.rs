@@ -147,6 +147,7 @@ const TREE: &[SqlFile] = &[
     ("objects/insert", "-- per slot of: claim ring\n-- depends on: claim\nf_0/*slot*/\n"),
     ("objects/passed", "SELECT 16/*queue slots*/;\n"),
     ("statements/jobs/enqueue", "SELECT /*schema*/awa.enqueue($1)\n"),
+    ("statements/jobs/put", "-- per slot of: claim ring\nINSERT 0/*slot*/\n"),
 ];
 
 fn tree() -> Sql {
@@ -164,7 +165,10 @@ fn a_tree_of_files_is_rendered_and_found_by_name() {
     assert_eq!(sql.object("claim")[0].hash, ContentHash::of(&sql.object("claim")[0].text));
     let enqueue = sql.statement("jobs/enqueue");
     assert_eq!((enqueue.name, &*enqueue.text), ("jobs/enqueue", "SELECT \"awa\".enqueue($1)\n"));
-    assert_eq!(sql.statement_names(), ["jobs/enqueue"]);
+    assert_eq!(sql.statement_names(), ["jobs/enqueue", "jobs/put"]);
+    let put = |slot| sql.statement_for_slot("jobs/put", slot).and_then(|statement| statement.text.lines().last());
+    assert_eq!([put(0), put(1), put(2)], [Some("INSERT 0"), Some("INSERT 1"), None]);
+    assert_eq!(sql.statements().count(), 3);
     assert_eq!((sql.schema().as_str(), sql.rings()), ("awa", SMALL));
 }
 
@@ -179,6 +183,4 @@ fn a_tree_with_a_gap_or_a_stray_file_is_refused() {
     let render = |files: &[SqlFile]| Sql::render(files, &SchemaName::default(), SMALL).unwrap_err().to_string();
     assert!(render(&[("migrations/0002_b", "-- additive\n")]).contains("the next migration has the number 0001"));
     assert!(render(&[("stray", "SELECT 1;")]).contains("it is not under"));
-    let per_slot = "-- per slot of: lease ring\nTRUNCATE /*schema*/awa.leases_0/*slot*/\n";
-    assert!(render(&[("statements/truncate", per_slot)]).contains("cannot be a template per slot"));
 }

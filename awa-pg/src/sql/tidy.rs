@@ -123,7 +123,12 @@ fn a_program_sends_the_same_statements_whatever_the_sizes_of_the_rings() {
     let (small, large) =
         (of(RingSizes { queue: 4, claim: 4, lease: 4 }), of(RingSizes { queue: 9, claim: 9, lease: 9 }));
     // A ring may grow under a program that runs.
-    let differ = |name: &&str| small.statement(name) != large.statement(name);
+    // Of a statement for each slot there are only more.
+    let slices = |name: &str| (small.statements[name].as_slice(), large.statements[name].as_slice());
+    let differ = |name: &&str| {
+        let (few, many) = slices(name);
+        !many.starts_with(few)
+    };
     assert_eq!(small.statement_names().into_iter().filter(differ).collect::<Vec<_>>(), [""; 0]);
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use async_trait::async_trait;
 use awa_core::error::StoreError;
 use awa_core::id::JobId;
 use awa_core::job::{Enqueued, NewJob, RunAt};
@@ -10,6 +11,7 @@ use awa_core::time::Timestamp;
 use awa_core::unique::OnConflict;
 
 use super::clock::micros_of;
+use super::gather::{Carrier, Gathering};
 use super::{Clock, PgStore, only_row, undecodable};
 use crate::session::{PgError, Session};
 use crate::sql::Sql;
@@ -25,14 +27,27 @@ const MAX_BYTES_PER_STATEMENT: usize = 32 << 20;
 impl PgStore {
     /// See [`Producer::enqueue`](awa_core::store::Producer::enqueue).
     pub async fn enqueue(&self, jobs: &[NewJob]) -> Result<Vec<Enqueued>, StoreError> {
-        if jobs.is_empty() {
-            return Ok(Vec::new());
+        match jobs {
+            [] => Ok(Vec::new()),
+            [job] if Gathering::takes(job) => self.gathering.enqueue(self, job).await.map(|answer| vec![answer]),
+            _ => self.enqueue_alone(jobs).await,
         }
+    }
+
+    /// Stores jobs, of which there is at least one, in a transaction of their own.
+    async fn enqueue_alone(&self, jobs: &[NewJob]) -> Result<Vec<Enqueued>, StoreError> {
         let mut session = self.pool.session().await.map_err(|error| error.into_store_error(OPERATION))?;
         let is_one_statement = first_chunk(jobs) == jobs.len();
         if is_one_statement
             && self.reads_committed(session.as_mut()).await.map_err(|error| error.into_store_error(OPERATION))?
         {
+            if let [job] = jobs
+                && Gathering::takes(job)
+                && self.pool.keeps_statements()
+                && let Some(answer) = self.shortcut.store(session.as_mut(), &self.sql, &self.clock, job).await?
+            {
+                return Ok(vec![answer]);
+            }
             return enqueue_as(session.as_mut(), &self.sql, &self.clock, jobs, Part::Whole).await;
         }
         let refused = |error: PgError| error.into_store_error(OPERATION);
@@ -45,6 +60,13 @@ impl PgStore {
                 Err(error)
             }
         }
+    }
+}
+
+#[async_trait]
+impl Carrier for PgStore {
+    async fn carry(&self, jobs: &[NewJob]) -> Result<Vec<Enqueued>, StoreError> {
+        self.enqueue_alone(jobs).await
     }
 }
 

@@ -65,6 +65,8 @@ impl Peer for Awa {
     }
 
     async fn open(&self, url: &str, producers: usize) -> Result<Box<dyn Queue>> {
+        // One more: a pool that has no other connection asks of each that comes back whether it still lives.
+        let producers = producers + 1;
         let store = SqlxStore::options().max_connections(u32::try_from(producers)?).connect(url).await?;
         let control = SqlxStore::options().max_connections(CONNECTIONS).connect(url).await?;
         for (pool, connections) in [(store.pool(), producers), (control.pool(), CONNECTIONS as usize)] {
