@@ -6,7 +6,7 @@ use crate::options::IntoNewJob;
 
 /// Typed enqueueing on every store.
 ///
-/// Each call is one transaction of its own. To enqueue inside a transaction of yours, use the method of your driver's
+/// Each call is all or nothing, and durable when it is answered. To enqueue inside a transaction of yours, use the method of your driver's
 /// store, with [`new_job`](crate::new_job).
 pub trait StoreExt: Producer {
     /// Enqueues one job: a typed one, plain or [with options](crate::Job::with), or a [`NewJob`].

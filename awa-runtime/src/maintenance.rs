@@ -115,16 +115,27 @@ impl Maintenance {
         report
     }
 
+    /// A process that does not get the turn of a task because others do it asks again after twice as long, up to this time: after
+    /// their death a task is late by it, and fifty processes ask fifty times a second instead of three hundred times.
+    const STANDBY: Duration = Duration::from_secs(3);
+
     /// Runs one task for ever, whenever it is this process's turn.
     pub(crate) async fn run(self, task: Task) {
         let every = self.config.every(task);
         let (mut trouble, mut standstill) = (Trouble::default(), Trouble::default());
+        let mut pause = varied(every);
         loop {
-            sleep(varied(every)).await;
+            sleep(pause).await;
             let mut report = TickReport::default();
             self.take_turn(task, Instant::now() + self.config.turn, &mut report).await;
             self.announce(task, &report);
             announce_stuck(&report, &mut standstill);
+            pause = if report.not_due.is_empty() {
+                // Not before the turn is over that this process had itself.
+                every + varied(every) / 8
+            } else {
+                varied((pause * 2).min(Self::STANDBY.max(every)))
+            };
             match report.failed.pop() {
                 None => {
                     if let Some(failures) = trouble.over() {

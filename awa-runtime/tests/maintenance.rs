@@ -33,6 +33,36 @@ async fn every_task_runs_once_per_interval() {
     worker.stop().await;
 }
 
+/// Of a fleet one process or a few have the turns; the others ask now and then, and take over when they are gone.
+#[tokio::test(start_paused = true)]
+async fn who_does_not_get_the_turn_asks_rarely_and_takes_over() {
+    const FLEET: usize = 20;
+    let store = FakeStore::new();
+    let mut fleet = Vec::new();
+    for _ in 0..FLEET {
+        fleet.push(Running::start(maintainer(&store)));
+    }
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    let before = (store.calls("try_tick").len(), store.calls("promote").len());
+    tokio::time::sleep(Duration::from_mins(10)).await;
+    let asked = (store.calls("try_tick").len() - before.0) as f64 / 600.0;
+    let promoted = store.calls("promote").len() - before.1;
+    assert!(asked < 1.2 * FLEET as f64 + 5.0, "{asked} times a second");
+    assert!((1_900..=2_400).contains(&promoted), "{promoted} promotions in ten minutes");
+    // Whoever had the turns is among those that stop.
+    let last = fleet.pop().unwrap();
+    for worker in fleet {
+        worker.stop().await;
+    }
+    let (stopped, before) = (tokio::time::Instant::now(), store.calls("promote").len());
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    let calls = store.calls("promote");
+    let (first, _) = calls[before];
+    assert!(first - stopped < Duration::from_secs(4), "{:?} without a promotion", first - stopped);
+    assert!((190..=240).contains(&(calls.len() - before)), "{} in the minute after", calls.len() - before);
+    last.stop().await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_step_that_fails_hangs_or_panics_stops_no_other() {
     for failing in STEPS {

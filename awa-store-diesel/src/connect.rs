@@ -5,6 +5,7 @@ use std::path::Path;
 
 use awa_core::error::{StoreError, StoreErrorKind};
 use awa_pg::PgError;
+use deadpool::managed::QueueMode;
 use diesel::ConnectionResult;
 use diesel_async::AsyncPgConnection;
 use diesel_async::pooled_connection::deadpool::Pool;
@@ -55,7 +56,8 @@ pub(crate) fn pool_of(address: ServerAddress, max_connections: u32) -> Pool<Asyn
         async move { address.connect().await }.boxed()
     });
     let manager = AsyncDieselConnectionManager::new_with_config("", config);
-    let built = Pool::builder(manager).max_size(max_connections as usize).build();
+    // The one that was used last is the warmest.
+    let built = Pool::builder(manager).max_size(max_connections as usize).queue_mode(QueueMode::Lifo).build();
     built.expect("a pool without time-outs of its own can be built anywhere")
 }
 

@@ -1,10 +1,12 @@
 //! Connections between two calls.
 //!
-//! The pool asks the server for a sign of life whenever a connection comes back to it: a second round trip for each call. So a
-//! connection that has just answered is kept for the call that follows at once, unless somebody may be waiting for it at the
-//! pool, and goes back when it has idled for a moment or was out for long.
+//! The pool asks the server for a sign of life whenever a connection comes back to it: a second round trip for each call. And it
+//! hands out in turn what it has, so that each of ten connections is cold when it is used at last. So one that has
+//! just answered is kept for the next call. It goes back when somebody may be waiting at the pool, when no call came for a while,
+//! and now and then.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::mem;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use sqlx::pool::PoolConnection;
@@ -13,9 +15,11 @@ use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep};
 
 /// So long a connection that is kept waits for a call.
-const IDLE: Duration = Duration::from_millis(10);
-/// So long a connection is out of the pool at most before it goes back for once: the pool also looks at its age.
-const OUT: Duration = Duration::from_millis(100);
+const IDLE: Duration = Duration::from_secs(1);
+/// So long a connection is out of the pool at most before it goes back for once: the pool looks at its age.
+const OUT: Duration = Duration::from_secs(5);
+/// How often somebody looks whether the pool has run out of connections while some are kept.
+const LOOK: Duration = Duration::from_millis(10);
 
 /// A connection, and since when it is out of the pool.
 #[derive(Debug)]
@@ -24,12 +28,13 @@ pub(crate) struct Loan {
     since: Instant,
 }
 
-/// The connections that are kept.
-#[derive(Debug, Clone, Default)]
+/// The connections of a pool that are kept. Clones share them.
+#[derive(Debug, Clone)]
 pub(crate) struct Kept(Arc<Mutex<Shelf>>);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Shelf {
+    pool: PgPool,
     /// The one that came last is the last, and taken first.
     loans: Vec<(Loan, Instant)>,
     /// Whether a task looks after them.
@@ -40,50 +45,81 @@ impl Loan {
     pub(crate) fn new(connection: PoolConnection<Postgres>) -> Self {
         Self { connection, since: Instant::now() }
     }
+
+    /// Ends it where there may be no runtime, in which the pool could take the connection back.
+    fn end(self) {
+        if Handle::try_current().is_ok() {
+            drop(self.connection);
+        } else {
+            drop(self.connection.detach());
+        }
+    }
 }
 
 impl Kept {
+    pub(crate) fn new(pool: PgPool) -> Self {
+        Self(Arc::new(Mutex::new(Shelf { pool, loans: Vec::new(), is_watched: false })))
+    }
+
     /// A connection that was kept.
-    pub(crate) fn take(&self, pool: &PgPool) -> Option<Loan> {
+    pub(crate) fn take(&self) -> Option<Loan> {
+        let mut shelf = lock(&self.0);
         // A pool that is closed says so itself.
-        let kept = if pool.is_closed() { None } else { lock(&self.0).loans.pop() };
+        let kept = if shelf.pool.is_closed() { None } else { shelf.loans.pop() };
         kept.map(|(loan, _)| loan)
     }
 
-    /// Keeps a connection that has answered and is in no transaction, or gives it back to `pool`.
-    pub(crate) fn put(&self, loan: Loan, pool: &PgPool) {
-        let is_wanted = pool.num_idle() == 0 && pool.size() >= pool.options().get_max_connections();
-        if is_wanted || pool.is_closed() || loan.since.elapsed() >= OUT {
+    /// Keeps a connection that has answered and is in no transaction, or gives it back.
+    pub(crate) fn put(&self, loan: Loan) {
+        // Outside of a runtime nobody would look after it.
+        let Ok(runtime) = Handle::try_current() else { return loan.end() };
+        let mut shelf = lock(&self.0);
+        if shelf.is_wanted_back() || loan.since.elapsed() >= OUT {
             return;
         }
-        // Outside of a runtime nobody would look after it.
-        let Ok(runtime) = Handle::try_current() else { return };
-        let mut shelf = lock(&self.0);
         shelf.loans.push((loan, Instant::now()));
-        if !shelf.is_watched {
-            shelf.is_watched = true;
-            let watch = Watch(Arc::clone(&self.0));
+        if !mem::replace(&mut shelf.is_watched, true) {
             drop(shelf);
-            runtime.spawn(watch.give_back());
+            runtime.spawn(Watch(Arc::downgrade(&self.0)).keep_looking());
+        }
+    }
+}
+
+impl Shelf {
+    /// Whether somebody may be waiting at the pool.
+    fn is_wanted_back(&self) -> bool {
+        self.pool.num_idle() == 0 && self.pool.size() >= self.pool.options().get_max_connections()
+            || self.pool.is_closed()
+    }
+}
+
+impl Drop for Shelf {
+    fn drop(&mut self) {
+        for (loan, _) in mem::take(&mut self.loans) {
+            loan.end();
         }
     }
 }
 
 /// The task that looks after what is kept. When it ends, nothing is.
-struct Watch(Arc<Mutex<Shelf>>);
+struct Watch(Weak<Mutex<Shelf>>);
 
 impl Watch {
-    async fn give_back(self) {
+    async fn keep_looking(self) {
         loop {
-            sleep(IDLE).await;
-            let mut shelf = lock(&self.0);
-            // Those that idle are the oldest.
-            let fresh = shelf.loans.partition_point(|(_, since)| since.elapsed() >= IDLE);
-            let idle: Vec<_> = shelf.loans.drain(..fresh).collect();
+            sleep(LOOK).await;
+            let Some(kept) = self.0.upgrade() else { return };
+            let mut shelf = lock(&kept);
+            // Those that idle longest come first.
+            let mut back = shelf.loans.partition_point(|(_, since)| since.elapsed() >= IDLE);
+            if shelf.is_wanted_back() {
+                back = shelf.loans.len();
+            }
+            let back: Vec<_> = shelf.loans.drain(..back).collect();
             shelf.is_watched = !shelf.loans.is_empty();
             let is_over = !shelf.is_watched;
             drop(shelf);
-            drop(idle);
+            drop(back);
             if is_over {
                 return;
             }
@@ -93,10 +129,11 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        let mut shelf = lock(&self.0);
-        if std::mem::take(&mut shelf.is_watched) {
+        let Some(kept) = self.0.upgrade() else { return };
+        let mut shelf = lock(&kept);
+        if mem::take(&mut shelf.is_watched) {
             // The runtime ends before its time, and the pool could not take them back.
-            let orphans = std::mem::take(&mut shelf.loans);
+            let orphans = mem::take(&mut shelf.loans);
             drop(shelf);
             for (loan, _) in orphans {
                 drop(loan.connection.detach());

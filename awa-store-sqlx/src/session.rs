@@ -21,14 +21,14 @@ pub(crate) struct SqlxPool {
 
 impl SqlxPool {
     pub(crate) fn new(pool: PgPool, keep: Keep) -> Self {
-        Self { pool, keep, kept: Kept::default() }
+        Self { kept: Kept::new(pool.clone()), pool, keep }
     }
 }
 
 #[async_trait]
 impl Pool for SqlxPool {
     async fn session(&self) -> Result<Box<dyn Session + '_>, PgError> {
-        let loan = match self.kept.take(&self.pool) {
+        let loan = match self.kept.take() {
             Some(loan) => loan,
             None => Loan::new(self.pool.acquire().await.map_err(reported)?),
         };
@@ -92,7 +92,7 @@ impl Drop for Pooled<'_> {
         if let Some(loan) = self.loan.take()
             && self.has_answered
         {
-            self.home.kept.put(loan, &self.home.pool);
+            self.home.kept.put(loan);
         }
     }
 }

@@ -45,9 +45,9 @@ async fn a_connection_that_has_answered_is_kept_for_the_next_call_and_goes_back_
         store.enqueue(&stage.jobs(2)).await.unwrap();
     }
     // Nothing runs between two of these calls, so that only its age sends a connection back.
-    let most = began.elapsed().as_millis() / 100;
-    let times = u128::from(returned.load(Ordering::SeqCst) - before);
-    assert!(times <= most, "{times} times back in {most} tenths of a second");
+    let most = began.elapsed().as_secs() / 5;
+    let times = u64::from(returned.load(Ordering::SeqCst) - before);
+    assert!(times <= most, "{times} times back in {:?}", began.elapsed());
     assert_eq!(store.pool().size(), 1, "one is enough for calls behind each other");
     until_idle(&store, 1).await;
 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use awa_core::JobId;
 use awa_core::id::{Generation, Slot};
-use awa_core::ring::RingKind;
-use awa_core::store::{Maintainer, Operator, Producer, Rotated};
 use awa_core::queue::{QueueSettings, ShardCount};
+use awa_core::ring::RingKind;
+use awa_core::store::{Operator, Producer, Rotated};
 use awa_pg::{SchemaName, Sql};
 use awa_tests::postgres::SMALL_RINGS;
 use awa_tests::stage::{Stage, pid, run, texts};
@@ -101,16 +101,25 @@ async fn what_is_not_plain_is_left_to_the_functions() {
 
     // The same prepared statement, before and behind changes that make its plan anew.
     let home = texts(&mut producer, "SELECT pg_get_functiondef('awa.home_cluster'::regproc)").await.remove(0).unwrap();
-    run(&mut producer, "CREATE OR REPLACE FUNCTION awa.home_cluster() RETURNS bigint LANGUAGE sql IMMUTABLE AS 'SELECT 1::bigint'")
-        .await;
+    run(
+        &mut producer,
+        "CREATE OR REPLACE FUNCTION awa.home_cluster() RETURNS bigint LANGUAGE sql IMMUTABLE AS 'SELECT 1::bigint'",
+    )
+    .await;
     assert_eq!(put(&mut producer, pointer).await, None, "the schema was carried into another cluster");
     run(&mut producer, &home).await;
     assert!(put(&mut producer, pointer).await.is_some());
-    run(&mut producer, "CREATE OR REPLACE FUNCTION awa.ready_protocol() RETURNS integer LANGUAGE sql IMMUTABLE AS 'SELECT 2'")
-        .await;
+    run(
+        &mut producer,
+        "CREATE OR REPLACE FUNCTION awa.ready_protocol() RETURNS integer LANGUAGE sql IMMUTABLE AS 'SELECT 2'",
+    )
+    .await;
     assert_eq!(put(&mut producer, pointer).await, None, "a later version has its rows written otherwise");
-    run(&mut producer, "CREATE OR REPLACE FUNCTION awa.ready_protocol() RETURNS integer LANGUAGE sql IMMUTABLE AS 'SELECT 1'")
-        .await;
+    run(
+        &mut producer,
+        "CREATE OR REPLACE FUNCTION awa.ready_protocol() RETURNS integer LANGUAGE sql IMMUTABLE AS 'SELECT 1'",
+    )
+    .await;
     assert!(put(&mut producer, pointer).await.is_some());
 
     let shards = QueueSettings::default().with_enqueue_shards(ShardCount::new(4).unwrap());

@@ -186,7 +186,10 @@ fn the_ramp_ends_when_its_time_is_over() {
         assert!(jobs <= 20_000 && number(result, "seconds") < 30.0, "{result}");
         assert_eq!(result["lost"], 0, "{result}");
     }
-    assert!(results(&report)[0]["jobs"].as_u64().unwrap() < 20_000, "the step ended with its jobs, not with its time: {report}");
+    assert!(
+        results(&report)[0]["jobs"].as_u64().unwrap() < 20_000,
+        "the step ended with its jobs, not with its time: {report}"
+    );
 }
 
 #[test]

@@ -10,7 +10,8 @@ use crate::job::{Enqueued, NewJob};
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait Producer: Send + Sync {
-    /// Stores `jobs` in one transaction of its own: all or none (C1, C9), but for those whose key another job holds (C14).
+    /// Stores `jobs` in one transaction that ends with the call: all or none (C1, C9), but for those whose key another job holds
+    /// (C14). Calls that overlap may share the transaction; each is answered for its own jobs (C8).
     ///
     /// Returns one answer per job, in input order (C8). An empty slice is answered without asking the store.
     ///

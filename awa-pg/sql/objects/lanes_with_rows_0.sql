@@ -5,7 +5,7 @@
 --   given lanes are looked for: between transactions that run, so that their rows are not walked through.
 -- Returns: the lanes, with repetitions; NULL when more lanes have rows than were expected.
 -- Locks: ACCESS SHARE on the child of ready_entries.
--- Caller: peek_queues.
+-- Caller: peek_queues, note_lanes.
 -- per slot of: queue ring
 CREATE OR REPLACE FUNCTION /*schema*/awa.lanes_with_rows_0/*slot*/(
     p_lanes bigint[], p_most integer, p_los xid8[], p_his xid8[])

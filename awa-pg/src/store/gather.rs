@@ -91,14 +91,15 @@ impl Gathering {
                 Err(_) => return Err(forgotten()),
             },
         };
-        let mut together = turn.take_who_waits();
-        if together.is_empty() {
+        let others = turn.take_who_waits();
+        if others.is_empty() {
             let answer = carry_one(carrier, job).await;
             drop(turn);
             return answer;
         }
         let (answer, word) = oneshot::channel();
-        together.push(Waiting { job: job.clone(), answer });
+        // In the order in which they came.
+        let together = std::iter::once(Waiting { job: job.clone(), answer }).chain(others).collect();
         // A task of its own, so that a caller who gives up takes nobody along.
         tokio::spawn(carry_all(carrier.clone(), together, turn));
         match word.await {
@@ -182,9 +183,11 @@ impl Drop for Turn {
 }
 
 async fn carry_one(carrier: &impl Carrier, job: &NewJob) -> Result<Enqueued, StoreError> {
-    carrier.carry(std::slice::from_ref(job)).await?.pop().ok_or_else(|| {
-        StoreError::new(StoreErrorKind::Internal, OPERATION, "the server gave no answer for a job")
-    })
+    carrier
+        .carry(std::slice::from_ref(job))
+        .await?
+        .pop()
+        .ok_or_else(|| StoreError::new(StoreErrorKind::Internal, OPERATION, "the server gave no answer for a job"))
 }
 
 /// Carries the jobs together. When that fails and nothing was stored, each goes alone, so that it hears of no other's fault.
@@ -218,7 +221,8 @@ async fn carry_all(carrier: impl Carrier, together: Vec<Waiting>, turn: Turn) {
 
 /// The task that had the job ended without a word.
 fn forgotten() -> StoreError {
-    let message = "the task that sent the job together with others was stopped, with its runtime or by a panic; enqueue again";
+    let message =
+        "the task that sent the job together with others was stopped, with its runtime or by a panic; enqueue again";
     StoreError::new(StoreErrorKind::Unavailable, OPERATION, message)
 }
 

@@ -33,6 +33,8 @@ pub(super) struct StoredSlot {
     pub(super) bytes: u64,
     /// Since it was sealed; zero when it is not.
     pub(super) sealed_for: Duration,
+    /// Whether it is noted which lanes have rows in it; only of the queue ring.
+    pub(super) knows_lanes: bool,
 }
 
 impl StoredRing {
@@ -54,7 +56,7 @@ impl StoredRing {
         let corrupt = |what: String| {
             StoreError::new(StoreErrorKind::Corrupt, operation, format!("the {ring:?} ring is damaged: {what}"))
         };
-        let slots: Result<Vec<_>, DecodeError> = rows.iter().map(StoredSlot::read).collect();
+        let slots: Result<Vec<_>, DecodeError> = rows.iter().map(|row| StoredSlot::read(row, ring)).collect();
         let slots = slots.map_err(undecodable(operation))?;
         let slots: Option<Vec<_>> = slots.into_iter().collect();
         let slots = slots.ok_or_else(|| corrupt("a slot is in an unknown state".to_owned()))?;
@@ -95,7 +97,7 @@ impl StoredRing {
 }
 
 impl StoredSlot {
-    fn read(row: &Row) -> Result<Option<Self>, DecodeError> {
+    fn read(row: &Row, ring: RingKind) -> Result<Option<Self>, DecodeError> {
         let state = match row.text(2)? {
             "free" => SlotState::Free,
             "open" => SlotState::Open,
@@ -110,6 +112,10 @@ impl StoredSlot {
             age: length_of(row.opt_i64(3)?.unwrap_or(0)),
             bytes: row.i64(4)?.unsigned_abs(),
             sealed_for: length_of(row.opt_i64(6)?.unwrap_or(0)),
+            knows_lanes: match ring {
+                RingKind::Queue => row.bool(7)?,
+                _ => false,
+            },
         }))
     }
 }

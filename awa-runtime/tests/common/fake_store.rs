@@ -69,6 +69,8 @@ pub type Latency = Arc<dyn Fn() -> [Duration; 2] + Send + Sync>;
 pub struct FakeStore {
     state: Mutex<State>,
     latency: Mutex<Option<Latency>>,
+    /// When each task had its last turn.
+    turns: Mutex<BTreeMap<Task, Instant>>,
     pub wakeups: Option<FakeWakeups>,
 }
 
@@ -383,9 +385,15 @@ impl Attempts for FakeStore {
 
 #[async_trait]
 impl Maintainer for FakeStore {
-    async fn try_tick(&self, _: Task, _: Duration) -> Result<bool, StoreError> {
+    async fn try_tick(&self, task: Task, every: Duration) -> Result<bool, StoreError> {
         self.enter("try_tick", 1)?;
-        Ok(true)
+        let now = Instant::now();
+        let mut turns = self.turns.lock().unwrap();
+        let is_due = turns.get(&task).is_none_or(|last| now - *last >= every);
+        if is_due {
+            turns.insert(task, now);
+        }
+        Ok(is_due)
     }
 
     async fn promote(&self, limit: usize) -> Result<Promoted, StoreError> {
