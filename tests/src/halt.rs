@@ -47,8 +47,17 @@ impl Halt {
             LAST + 1
         );
         run(&mut gate, &function).await;
-        replace_in(stage, functions, text, &format!("PERFORM public.halt_{number}(); {text}")).await;
-        Self { gate, number, place: format!("{functions}, {text:?}") }
+        let halt = Self { gate, number, place: format!("{functions}, {text:?}") };
+        halt.also_before(stage, functions, text).await;
+        halt
+    }
+
+    /// Puts the same halt in other functions as well.
+    ///
+    /// # Panics
+    /// When no function matches, or one does not have the text.
+    pub async fn also_before(&self, stage: &Stage, functions: &str, text: &str) {
+        replace_in(stage, functions, text, &format!("PERFORM public.halt_{}(); {text}", self.number)).await;
     }
 
     /// The next `sessions` sessions that come here stand still.

@@ -64,17 +64,27 @@ async fn i1_a_job_that_is_to_be_retried_is_somewhere() {
 #[tokio::test]
 async fn i2_a_job_is_handed_out_to_one_worker() {
     let broken = "two claims handed out the same job";
-    let check = async |stage: &Stage| {
-        stage.enqueue(4).await;
-        let mut jobs = ids(&stage.claim_once(2).await.jobs);
-        jobs.extend(ids(&stage.claim_once(2).await.jobs));
-        law(jobs.iter().collect::<BTreeSet<_>>().len() == 4, broken)
-    };
-    // The cursor row is written, and stays where it was.
-    let mutant = async |stage: &Stage| {
-        replace_in(stage, "frontier_after", "seen := \"awa\".snapshot_of(v_xmax, v_running)", "seen := p_seen").await;
-    };
-    a_mutant_fails(broken, check, mutant).await;
+    // The cursor row is written, and stays where it was: in a claim that stops, in one that takes everything, and in one beside
+    // a transaction that runs.
+    for (limit, is_beside, moved, stays) in [
+        (2, false, "part_jobs := ARRAY[p_stop_job]", "part_jobs := ARRAY[p_stop_job]; seen := p_seen"),
+        (5, false, "seen := p_snapshot", "seen := p_seen"),
+        (2, true, "seen := \"awa\".snapshot_of(v_xmax, v_running)", "seen := p_seen"),
+    ] {
+        let check = async |stage: &Stage| {
+            let mut open = stage.connect().await;
+            run(&mut open, "BEGIN").await;
+            if is_beside {
+                run(&mut open, "SELECT pg_current_xact_id()").await;
+            }
+            stage.enqueue(4).await;
+            let mut jobs = ids(&stage.claim_once(limit).await.jobs);
+            jobs.extend(ids(&stage.claim_once(limit).await.jobs));
+            law(jobs.len() == 4 && jobs.iter().collect::<BTreeSet<_>>().len() == 4, broken)
+        };
+        let mutant = async |stage: &Stage| replace_in(stage, "frontier_after", moved, stays).await;
+        a_mutant_fails(broken, check, mutant).await;
+    }
 }
 
 #[tokio::test]
@@ -105,19 +115,25 @@ async fn i3_the_database_refuses_a_second_closure() {
 #[tokio::test]
 async fn i4_a_writer_with_a_lost_claim_changes_nothing() {
     let broken = "a nonce that is not the claim's closed it";
-    let check = async |stage: &Stage| {
-        stage.enqueue(2).await;
-        let mut jobs = stage.claim(2).await;
-        for job in &mut jobs {
-            job.receipt = Receipt { nonce: Nonce(job.receipt.nonce.0 + 1), ..job.receipt };
-        }
-        let answers = stage.end(&jobs, AttemptEnd::Complete).await;
-        law(answers == [ClosureAnswer::Stale; 2], broken)
-    };
-    let mutant = async |stage: &Stage| {
-        replace_in(stage, "close_receipts_[0-9]+", "AND l.nonce = w.nonce", "").await;
-    };
-    a_mutant_fails(broken, check, mutant).await;
+    // A few batches are closed one by one, more of them together.
+    for (batches, functions, check_of_nonce) in
+        [(1, "close_one_[0-9]+", "AND l.nonce = p_nonce"), (5, "close_receipts_[0-9]+", "AND l.nonce = w.nonce")]
+    {
+        let check = async |stage: &Stage| {
+            stage.enqueue(2 * batches).await;
+            let mut jobs = Vec::new();
+            for _ in 0..batches {
+                jobs.extend(stage.claim(2).await);
+            }
+            for job in &mut jobs {
+                job.receipt = Receipt { nonce: Nonce(job.receipt.nonce.0 + 1), ..job.receipt };
+            }
+            let answers = stage.end(&jobs, AttemptEnd::Complete).await;
+            law(answers == vec![ClosureAnswer::Stale; 2 * batches], broken)
+        };
+        let mutant = async |stage: &Stage| replace_in(stage, functions, check_of_nonce, "").await;
+        a_mutant_fails(broken, check, mutant).await;
+    }
 }
 
 #[tokio::test]
@@ -158,8 +174,8 @@ async fn i6_no_row_of_a_ring_is_changed_or_removed() {
         law(texts(&mut look, changed).await == [Some("0".to_owned())], broken)
     };
     let mutant = async |stage: &Stage| {
-        let update = "UPDATE awa.lease_claim_batches SET nonce = nonce; FOR v_want IN";
-        replace_in(stage, "complete_attempts", "FOR v_want IN", update).await;
+        let update = "UPDATE awa.lease_claim_batches SET nonce = nonce; IF cardinality(p_batches)";
+        replace_in(stage, "complete_attempts", "IF cardinality(p_batches)", update).await;
     };
     a_mutant_fails(broken, check, mutant).await;
 }

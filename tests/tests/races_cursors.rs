@@ -69,9 +69,9 @@ async fn a_cursor_that_outlives_its_claim_is_noticed() {
          CREATE FUNCTION public.take(p_members integer) RETURNS boolean LANGUAGE sql
          AS $$ SELECT setval('public.taken', p_members) IS NOT NULL $$";
     run(&mut stage.connect().await, outlive).await;
-    let probes = "ORDER BY r.xid, r.job_id LIMIT p_limit - members) AS e";
-    let skipping = "ORDER BY r.xid, r.job_id LIMIT p_limit - members
-                    OFFSET (SELECT last_value FROM public.taken)) AS e";
+    let probes = "ORDER BY r.xid, r.job_id LIMIT p_limit) AS t";
+    let skipping = "ORDER BY r.xid, r.job_id LIMIT p_limit
+                    OFFSET (SELECT last_value FROM public.taken)) AS t";
     replace_in(&stage, "claim_lane_[0-9]+", probes, skipping).await;
     let taken = "IF members > 0 THEN";
     replace_in(&stage, "claim_lane_[0-9]+", taken, &format!("PERFORM public.take(members); {taken}")).await;

@@ -156,6 +156,7 @@ async fn a_worker_that_stood_still_ends_nothing_of_the_next_attempt() {
     }
     let stage = Stage::with_manual_clock().await;
     let mut halt = Halt::before(&stage, "close_receipts_[0-9]+", LOOKED).await;
+    halt.also_before(&stage, "close_one_[0-9]+", "INSERT INTO").await;
     for shape in [Shape::Single, Shape::Wide] {
         a_worker_stands_still(&stage, &mut halt, shape).await;
     }

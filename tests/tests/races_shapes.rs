@@ -29,6 +29,9 @@ async fn swept(stage: &Stage) -> usize {
 /// What [`an_end_that_stood_still_while_its_attempt_was_moved_finds_it`] shows, of one place.
 async fn ends_meet_a_move(stage: &Stage, functions: &str, place: &str, shapes: &[Shape]) {
     let mut halt = Halt::before(stage, functions, place).await;
+    if place == LOOKED {
+        halt.also_before(stage, "close_one_[0-9]+", "INSERT INTO").await;
+    }
     for shape in shapes {
         for (way, state) in every_end() {
             let jobs = pinned(stage, *shape).await;

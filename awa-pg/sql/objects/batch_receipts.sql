@@ -2,7 +2,7 @@
 -- Parameters: batch; number of members.
 -- Returns: the range.
 -- Locks: none.
--- Caller: close_receipts_0, open_claims, rescue, prune proofs.
+-- Caller: close_receipts_0, close_one_0, open_claims, rescue, prune proofs.
 CREATE OR REPLACE FUNCTION /*schema*/awa.batch_receipts(p_batch bigint, p_members smallint) RETURNS int8multirange
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $awa$
     SELECT pg_catalog.int8multirange(pg_catalog.int8range(

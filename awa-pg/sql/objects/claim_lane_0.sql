@@ -21,14 +21,12 @@ DECLARE
     c_weight  CONSTANT bigint := 67108864;
     v_has_dead boolean;
     v_weight  bigint := 0;
+    v_is_small boolean;
     v_probe   record;
     v_part    record;
     v_xids    xid8[];
     v_next    record;
 BEGIN
-    members := 0;
-    bytes := 0;
-    is_full := false;
     SELECT b.seq, b.seen, b.part_xids, b.part_jobs,
            -- What no claim writes: nothing is emitted from a cursor that somebody changed by hand.
            pg_snapshot_xmax(b.seen) > pg_snapshot_xmax(p_snapshot)
@@ -44,33 +42,51 @@ BEGIN
         PERFORM /*schema*/awa.assert_cursor(0/*slot*/::smallint, p_lane, v_cursor.seq);
     END IF;
     v_has_dead := pg_relation_size('/*schema*/awa.ready_tombstones_0/*slot*/') > 0;
-    FOR v_probe IN
-        SELECT p.lo, p.lo_job, p.hi
-        FROM /*schema*/awa.frontier_probes(
-            coalesce(v_cursor.seen, '1:1:'), v_cursor.part_xids, v_cursor.part_jobs, p_snapshot) AS p
-    LOOP
-        -- Small rows that fit are read in one go.
-        SELECT count(*)::integer AS members, sum(e.length) AS bytes, sum(e.length + e.more_length) AS weight,
-               bool_and(e.length + e.more_length <= 65536) AS are_small,
-               array_agg(e.xid) AS xids, array_agg(e.job_id) AS job_ids, array_agg(e.run_lease) AS run_leases,
-               array_agg(e.attempt) AS attempts, array_agg(e.max_attempts) AS max_attempts,
-               array_agg(e.created_at) AS created_ats, array_agg(e.kind) AS kinds,
-               array_agg(CASE WHEN e.length + e.more_length <= 65536 THEN e.args END) AS args,
-               array_agg(CASE WHEN e.length + e.more_length <= 65536 THEN e.metadata END) AS metadata
-        INTO v_part
-        FROM (SELECT r.xid, r.job_id, r.run_lease, r.attempt, r.max_attempts, r.created_at, r.kind, r.args, r.metadata,
-                     -- A text of which much is stored is not read to learn its length.
-                     CASE WHEN pg_column_size(r.args) <= 2048 THEN octet_length(r.args::text) ELSE 65537 END AS length,
-                     CASE WHEN r.metadata IS NULL THEN 0
-                          WHEN pg_column_size(r.metadata) <= 2048 THEN octet_length(r.metadata::text)
-                          ELSE 65537 END AS more_length
+    -- Small rows that fit are read in one go.
+    SELECT count(*)::integer, coalesce(sum(e.length), 0), coalesce(sum(e.length + e.more_length), 0),
+           bool_and(e.length + e.more_length <= 65536), array_agg(e.xid), array_agg(e.job_id),
+           CASE WHEN count(e.run_lease) > 0 THEN array_agg(e.run_lease) END,
+           CASE WHEN count(e.run_lease) > 0 THEN array_agg(e.attempt) END,
+           array_agg(e.max_attempts), array_agg(e.created_at), array_agg(e.kind),
+           array_agg(CASE WHEN e.length + e.more_length <= 65536 THEN e.args END),
+           CASE WHEN count(e.metadata) > 0
+                THEN array_agg(CASE WHEN e.length + e.more_length <= 65536 THEN e.metadata END) END
+    INTO members, bytes, v_weight, v_is_small, v_xids, job_ids, run_leases, attempts, max_attempts, created_ats, kinds, args,
+         metadata
+    FROM (SELECT t.xid, t.job_id, t.run_lease, t.attempt, t.max_attempts, t.created_at, t.kind, t.args, t.metadata,
+                 -- A text of which much is stored is not read to learn its length.
+                 CASE WHEN pg_column_size(t.args) <= 2048 THEN octet_length(t.args::text) ELSE 65537 END AS length,
+                 CASE WHEN t.metadata IS NULL THEN 0
+                      WHEN pg_column_size(t.metadata) <= 2048 THEN octet_length(t.metadata::text)
+                      ELSE 65537 END AS more_length
+          FROM /*schema*/awa.frontier_probes(
+              coalesce(v_cursor.seen, '1:1:'), v_cursor.part_xids, v_cursor.part_jobs, p_snapshot) AS p
+          CROSS JOIN LATERAL (
+              SELECT r.xid, r.job_id, r.run_lease, r.attempt, r.max_attempts, r.created_at, r.kind, r.args, r.metadata
               FROM /*schema*/awa.ready_entries_0/*slot*/ AS r
-              WHERE r.lane_id = p_lane AND (r.xid, r.job_id) > (v_probe.lo, v_probe.lo_job) AND r.xid < v_probe.hi
+              WHERE r.lane_id = p_lane AND (r.xid, r.job_id) > (p.lo, p.lo_job) AND r.xid < p.hi
                 AND (NOT v_has_dead OR NOT /*schema*/awa.is_tombstoned_0/*slot*/(
                         p_lane, r.job_id, coalesce(r.run_lease, 0)))
-              ORDER BY r.xid, r.job_id LIMIT p_limit - members) AS e;
-        CONTINUE WHEN v_part.members = 0;
-        IF NOT v_part.are_small OR v_part.bytes > p_max_bytes - bytes OR v_part.weight > c_weight - v_weight THEN
+              ORDER BY r.xid, r.job_id LIMIT p_limit) AS t
+          LIMIT p_limit) AS e;
+    IF NOT v_is_small OR bytes > p_max_bytes OR v_weight > c_weight THEN
+        members := 0;
+        bytes := 0;
+        v_weight := 0;
+        v_xids := NULL;
+        job_ids := NULL;
+        run_leases := NULL;
+        attempts := NULL;
+        max_attempts := NULL;
+        created_ats := NULL;
+        kinds := NULL;
+        args := NULL;
+        metadata := NULL;
+        FOR v_probe IN
+            SELECT p.lo, p.lo_job, p.hi
+            FROM /*schema*/awa.frontier_probes(
+                coalesce(v_cursor.seen, '1:1:'), v_cursor.part_xids, v_cursor.part_jobs, p_snapshot) AS p
+        LOOP
             -- The lengths are summed before anything large is read, so that a batch stops at the row that reaches a limit.
             -- What is stored of a text is at most 4 bytes longer than the text, and is known without reading it: rows
             -- behind the one that reaches a limit even so are not read to learn their length.
@@ -104,32 +120,21 @@ BEGIN
                   WINDOW up_to AS (ORDER BY t.xid, t.job_id ROWS UNBOUNDED PRECEDING)) AS e
             WHERE e.args_total - e.length < p_max_bytes - bytes
               AND e.total - e.length - e.more_length < c_weight - v_weight;
-        END IF;
-        members := members + v_part.members;
-        bytes := bytes + v_part.bytes;
-        v_weight := v_weight + v_part.weight;
-        v_xids := v_xids || v_part.xids;
-        job_ids := job_ids || v_part.job_ids;
-        run_leases := run_leases || v_part.run_leases;
-        attempts := attempts || v_part.attempts;
-        max_attempts := max_attempts || v_part.max_attempts;
-        created_ats := created_ats || v_part.created_ats;
-        kinds := kinds || v_part.kinds;
-        args := args || v_part.args;
-        metadata := metadata || v_part.metadata;
-        is_full := members >= p_limit OR bytes >= p_max_bytes OR v_weight >= c_weight;
-        EXIT WHEN is_full;
-    END LOOP;
-    IF members = 0 AND NOT v_has_dead THEN
-        RETURN;
-    END IF;
-    SELECT f.seen, f.part_xids, f.part_jobs INTO v_next
-    FROM /*schema*/awa.frontier_after(
-        coalesce(v_cursor.seen, '1:1:'), v_cursor.part_xids, v_cursor.part_jobs, p_snapshot,
-        CASE WHEN is_full THEN v_xids[members] END, CASE WHEN is_full THEN job_ids[members] END) AS f;
-    seq := coalesce(v_cursor.seq, 0) + 1;
-    IF members > 0 THEN
-        batch_id := nextval('/*schema*/awa.batch_id_seq');
+            CONTINUE WHEN v_part.members = 0;
+            members := members + v_part.members;
+            bytes := bytes + v_part.bytes;
+            v_weight := v_weight + v_part.weight;
+            v_xids := v_xids || v_part.xids;
+            job_ids := job_ids || v_part.job_ids;
+            run_leases := run_leases || v_part.run_leases;
+            attempts := attempts || v_part.attempts;
+            max_attempts := max_attempts || v_part.max_attempts;
+            created_ats := created_ats || v_part.created_ats;
+            kinds := kinds || v_part.kinds;
+            args := args || v_part.args;
+            metadata := metadata || v_part.metadata;
+            EXIT WHEN members >= p_limit OR bytes >= p_max_bytes OR v_weight >= c_weight;
+        END LOOP;
         IF array_remove(run_leases, NULL) = '{}' THEN
             run_leases := NULL;
             attempts := NULL;
@@ -137,6 +142,17 @@ BEGIN
         IF array_remove(ARRAY(SELECT m::text FROM unnest(metadata) AS m), NULL) = '{}' THEN
             metadata := NULL;
         END IF;
+    END IF;
+    is_full := members >= p_limit OR bytes >= p_max_bytes OR v_weight >= c_weight;
+    IF members = 0 AND NOT v_has_dead THEN
+        RETURN;
+    END IF;
+    v_next := /*schema*/awa.frontier_after(
+        coalesce(v_cursor.seen, '1:1:'), v_cursor.part_xids, v_cursor.part_jobs, p_snapshot,
+        CASE WHEN is_full THEN v_xids[members] END, CASE WHEN is_full THEN job_ids[members] END);
+    seq := coalesce(v_cursor.seq, 0) + 1;
+    IF members > 0 THEN
+        batch_id := nextval('/*schema*/awa.batch_id_seq');
     END IF;
     INSERT INTO /*schema*/awa.ready_claim_attempt_batches_0/*slot*/ (
         lane_id, seq, batch_id, first_xid, last_xid, job_id, ready_slot, seen, part_xids, part_jobs, job_ids, run_leases)

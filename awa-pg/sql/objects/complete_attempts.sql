@@ -13,15 +13,72 @@ LANGUAGE plpgsql VOLATILE
 SET jit = off SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET lock_timeout = '100ms' AS $awa$
 DECLARE
-    v_now   timestamptz := coalesce(p_now, clock_timestamp());
-    v_want  record;
-    v_done  record;
-    v_group record;
-    v_all   int8multirange := '{}';
-    v_rest  record;
+    v_now     timestamptz := coalesce(p_now, clock_timestamp());
+    v_one     record;
+    v_batches bigint[];
+    v_closed  int8multirange[];
+    v_lanes   bigint[];
+    v_ready   smallint[];
+    v_seqs    bigint[];
+    v_whole   boolean[];
+    v_left    integer;
+    v_from    integer;
+    v_want    record;
+    v_done    record;
+    v_group   record;
+    v_all     int8multirange := '{}';
+    v_rest    record;
 BEGIN
     IF current_setting('synchronous_commit') IN ('off', 'local') THEN
         PERFORM set_config('synchronous_commit', 'on', true);
+    END IF;
+    -- A few batches are closed one by one, in their order: a statement for all of them costs more to start than a look at each.
+    IF cardinality(p_batches) BETWEEN 1 AND 3 AND cardinality(p_claim_slots) = cardinality(p_batches)
+       AND cardinality(p_nonces) = cardinality(p_batches) AND cardinality(p_receipts) = cardinality(p_batches)
+       AND coalesce((p_claim_slots[1], p_batches[1]) < (p_claim_slots[2], p_batches[2]), true)
+       AND coalesce((p_claim_slots[2], p_batches[2]) < (p_claim_slots[3], p_batches[3]), true) THEN
+        FOR v_at IN 1..cardinality(p_batches) LOOP
+            CASE p_claim_slots[v_at]
+            -- each claim slot:
+            WHEN 0/*slot*/ THEN
+                v_one := /*schema*/awa.close_one_0/*slot*/(
+                    1::smallint, p_batches[v_at], p_nonces[v_at], p_receipts[v_at]::int8multirange);
+            -- end each
+            ELSE PERFORM /*schema*/awa.refuse_unknown_slot('claim', p_claim_slots[v_at], false);
+                CONTINUE;
+            END CASE;
+            CONTINUE WHEN v_one.closed IS NULL;
+            v_batches := v_batches || p_batches[v_at];
+            v_closed := v_closed || v_one.closed;
+            v_lanes := v_lanes || v_one.lane;
+            v_ready := v_ready || v_one.ready_slot;
+            v_seqs := v_seqs || v_one.seq;
+            v_whole := v_whole || v_one.is_whole;
+        END LOOP;
+        v_left := cardinality(v_batches);
+        WHILE v_left > 0 LOOP
+            v_from := CASE WHEN v_ready[1] = ALL (v_ready) THEN 1 ELSE v_left END;
+            CASE v_ready[v_left]
+            -- each queue slot:
+            WHEN 0/*slot*/ THEN
+                PERFORM /*schema*/awa.record_completions_in_0/*slot*/(
+                    v_lanes[v_from:v_left], v_seqs[v_from:v_left], v_closed[v_from:v_left], v_whole[v_from:v_left], v_now);
+            -- end each
+            ELSE PERFORM /*schema*/awa.refuse_unknown_slot('queue', v_ready[v_left], true);
+            END CASE;
+            v_left := v_from - 1;
+        END LOOP;
+        FOR v_at IN 1..coalesce(cardinality(v_batches), 0) LOOP
+            v_all := v_all + v_closed[v_at];
+            batch_id := v_batches[v_at];
+            closed := v_closed[v_at]::text;
+            RETURN NEXT;
+        END LOOP;
+        IF p_receipts[1]::int8multirange <@ v_all AND coalesce(p_receipts[2]::int8multirange <@ v_all, true)
+           AND coalesce(p_receipts[3]::int8multirange <@ v_all, true) THEN
+            RETURN;
+        END IF;
+        -- What is not closed by now may be claimed row by row, or go on as a lease.
     END IF;
     FOR v_want IN
         SELECT w.claim_slot, array_agg(w.batch ORDER BY w.batch) AS batches, array_agg(w.nonce ORDER BY w.batch) AS nonces,

@@ -7,10 +7,9 @@
 CREATE OR REPLACE FUNCTION /*schema*/awa.enter_claim_slot(p_row_local boolean) RETURNS smallint
 LANGUAGE plpgsql VOLATILE AS $awa$
 DECLARE
-    v_pointer bigint;
+    v_pointer bigint := pg_sequence_last_value('/*schema*/awa.claim_ring_pointer');
     v_again   bigint;
 BEGIN
-    SELECT last_value INTO v_pointer FROM /*schema*/awa.claim_ring_pointer;
     FOR v_turn IN 1..8 LOOP
         CASE v_pointer & 63
         -- each claim slot:
@@ -23,7 +22,7 @@ BEGIN
         -- end each
         ELSE PERFORM /*schema*/awa.refuse_unknown_slot('claim', (v_pointer & 63)::smallint, true);
         END CASE;
-        SELECT last_value INTO v_again FROM /*schema*/awa.claim_ring_pointer;
+        v_again := pg_sequence_last_value('/*schema*/awa.claim_ring_pointer');
         IF v_again = v_pointer THEN
             RETURN v_pointer & 63;
         END IF;

@@ -6,7 +6,7 @@
 --   run, so that an uncommitted bulk load is never walked through.
 -- Locks: none.
 -- Caller: peek_lanes_0, claim_lane_0, has_living_row_0, waiting_lanes_0, carry_lane_0.
--- depends on: xid_next
+-- depends on: xid_next, running_of
 CREATE OR REPLACE FUNCTION /*schema*/awa.frontier_probes(
     p_seen pg_snapshot, p_part_xids xid8[], p_part_jobs bigint[], p_snapshot pg_snapshot)
 RETURNS TABLE (lo xid8, lo_job bigint, hi xid8)
@@ -17,9 +17,8 @@ DECLARE
     v_member xid8;
 BEGIN
     IF pg_snapshot_xmin(p_seen) < v_from THEN
-        FOR v_member IN
-            SELECT x FROM pg_snapshot_xip(p_seen) AS x WHERE pg_visible_in_snapshot(x, p_snapshot) ORDER BY x
-        LOOP
+        FOREACH v_member IN ARRAY /*schema*/awa.running_of(p_seen) LOOP
+            CONTINUE WHEN NOT pg_visible_in_snapshot(v_member, p_snapshot);
             lo := v_member;
             lo_job := coalesce(p_part_jobs[array_position(p_part_xids, v_member)], 0);
             hi := /*schema*/awa.xid_next(v_member);
@@ -29,9 +28,8 @@ BEGIN
     lo := v_from;
     lo_job := 0;
     IF pg_snapshot_xmin(p_snapshot) < v_xmax THEN
-        FOR v_member IN
-            SELECT x FROM pg_snapshot_xip(p_snapshot) AS x WHERE x >= v_from ORDER BY x
-        LOOP
+        FOREACH v_member IN ARRAY /*schema*/awa.running_of(p_snapshot) LOOP
+            CONTINUE WHEN v_member < v_from;
             hi := v_member;
             IF lo < hi THEN
                 RETURN NEXT;

@@ -12,12 +12,20 @@ RETURNS void LANGUAGE plpgsql VOLATILE AS $awa$
 DECLARE
     v_jobs bigint[];
 BEGIN
-    INSERT INTO /*schema*/awa.receipt_completion_batches_0/*slot*/ (
-        lane_id, attempt_seq, completed_at, ready_slot, jobs, receipts)
-    SELECT c.lane, c.seq, p_now, 0/*slot*/,
-           (SELECT sum(upper(r) - lower(r)) FROM unnest(c.receipts) AS r)::smallint,
-           CASE WHEN NOT c.is_whole THEN c.receipts END
-    FROM unnest(p_lanes, p_seqs, p_receipts, p_are_whole) AS c (lane, seq, receipts, is_whole);
+    IF cardinality(p_receipts) = 1 AND p_receipts[1] = int8multirange(range_merge(p_receipts[1])) THEN
+        -- One closure without gaps, as most are.
+        INSERT INTO /*schema*/awa.receipt_completion_batches_0/*slot*/ (
+            lane_id, attempt_seq, completed_at, ready_slot, jobs, receipts)
+        VALUES (p_lanes[1], p_seqs[1], p_now, 0/*slot*/, upper(p_receipts[1]) - lower(p_receipts[1]),
+            CASE WHEN NOT p_are_whole[1] THEN p_receipts[1] END);
+    ELSE
+        INSERT INTO /*schema*/awa.receipt_completion_batches_0/*slot*/ (
+            lane_id, attempt_seq, completed_at, ready_slot, jobs, receipts)
+        SELECT c.lane, c.seq, p_now, 0/*slot*/,
+               (SELECT sum(upper(r) - lower(r)) FROM unnest(c.receipts) AS r)::smallint,
+               CASE WHEN NOT c.is_whole THEN c.receipts END
+        FROM unnest(p_lanes, p_seqs, p_receipts, p_are_whole) AS c (lane, seq, receipts, is_whole);
+    END IF;
     IF pg_relation_size('/*schema*/awa.unique_claims') > 0 OR pg_relation_size('/*schema*/awa.attempt_state') > 0 THEN
         v_jobs := ARRAY(
             SELECT m.job

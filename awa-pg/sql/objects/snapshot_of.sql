@@ -5,12 +5,15 @@
 -- Caller: own_snapshot, frontier_after.
 CREATE OR REPLACE FUNCTION /*schema*/awa.snapshot_of(p_xmax xid8, p_running xid8[]) RETURNS pg_snapshot
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $awa$
+DECLARE
+    v_running xid8[] := p_running;
 BEGIN
-    IF coalesce(cardinality(p_running), 0) = 0 THEN
+    IF coalesce(cardinality(v_running), 0) = 0 THEN
         RETURN (p_xmax::text || ':' || p_xmax::text || ':')::pg_snapshot;
     END IF;
-    RETURN (SELECT ((array_agg(x ORDER BY x))[1]::text || ':' || p_xmax::text || ':'
-                    || string_agg(x::text, ',' ORDER BY x))::pg_snapshot
-            FROM unnest(p_running) AS x);
+    IF cardinality(v_running) > 1 THEN
+        v_running := ARRAY(SELECT x FROM unnest(p_running) AS x ORDER BY x);
+    END IF;
+    RETURN (v_running[1]::text || ':' || p_xmax::text || ':' || array_to_string(v_running, ','))::pg_snapshot;
 END
 $awa$;
