@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use awa_core::attempt::{ErrorText, Receipt};
+use awa_core::retry::RetryPolicy;
 use awa_core::ring::RingKind;
 use awa_core::store::{ClaimRequest, ClaimShape, Consumer, Maintainer, Operator, Producer};
 use awa_core::{
@@ -238,6 +239,8 @@ async fn a_handler_completes_in_its_own_transaction() {
     let done = Arc::new(tokio::sync::Notify::new());
     let worker = Worker::builder(store.clone())
         .queue("steps", QueueConfig::default().concurrency(4))
+        // The one that fails is not tried again while this runs.
+        .retry(RetryPolicy::exponential(Duration::from_hours(1), Duration::from_hours(1)).unwrap())
         .state(Arc::clone(&store))
         .state(Arc::clone(&done))
         .handler(|step: Step, cx: JobContext| async move {

@@ -26,7 +26,6 @@ SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bit
 #variable_conflict use_column
 DECLARE
     v_snapshot  pg_snapshot;
-    v_pointer   bigint;
     v_current   smallint;
     v_undrained smallint[];
     v_wanted    bigint[];
@@ -74,17 +73,16 @@ BEGIN
     contended := false;
     more := false;
     v_snapshot := /*schema*/awa.own_snapshot();
-    v_pointer := pg_sequence_last_value('/*schema*/awa.queue_ring_pointer');
-    v_current := v_pointer & 63;
     -- What is there to do? Rows that were carried over go first in their lane, then undrained slots, oldest first, but for those
     -- known to have none of the lanes, and the pointer's own even if its rotation is not visible yet.
-    SELECT q.lanes, q.ranks,
+    SELECT q.lanes, q.ranks, q.pointer & 63,
            ARRAY(SELECT s.slot FROM /*schema*/awa.queue_ring_slots AS s
-                 WHERE s.slot = v_current OR s.state = 'open'
+                 WHERE s.slot = q.pointer & 63 OR s.state = 'open'
                     OR s.state = 'sealed' AND coalesce(s.lanes && q.lanes, true)
-                 ORDER BY s.slot = v_current, s.generation)
-    INTO v_all, v_ranks, v_undrained
-    FROM (SELECT array_agg(l.lane_id) AS lanes, array_agg(l.priority) AS ranks
+                 ORDER BY s.slot = q.pointer & 63, s.generation)
+    INTO v_all, v_ranks, v_current, v_undrained
+    FROM (SELECT array_agg(l.lane_id) AS lanes, array_agg(l.priority) AS ranks,
+                 (SELECT p.last_value FROM /*schema*/awa.queue_ring_pointer AS p) AS pointer
           FROM /*schema*/awa.queue_lanes AS l WHERE l.queue = p_queue AND NOT l.paused) AS q;
     v_wanted := v_all;
     v_carries := pg_relation_size('/*schema*/awa.carried_entries') > 0;
