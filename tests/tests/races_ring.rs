@@ -42,7 +42,10 @@ async fn a_producer_that_two_rotations_overtake_writes_into_the_open_slot() {
     stage.until_blocked(waiting).await;
 
     assert!(matches!(stage.rotate(RingKind::Queue).await, Rotated::Opened(Slot(1), _)));
-    one_life(&stage).await;
+    // By the function: the store's own statement would look for the ring behind the lock that is held here.
+    stage.enqueue_in(&mut second, 1).await;
+    let jobs = stage.claim(1).await;
+    stage.complete(&jobs).await;
     run(&mut second, "BEGIN; LOCK TABLE awa.ready_entries_1 IN SHARE MODE").await;
     run(&mut first, "COMMIT").await;
     // It has slot 0, sees that the pointer moved on, and waits for slot 1.

@@ -46,7 +46,10 @@ fn repair_says_what_it_did_and_lets_work_go_on() {
     // A row beside a transaction that is older, of whatever database of this cluster, would be moved to be safe.
     let until_past = || {
         let is_past = "SELECT bool_and(xid < pg_snapshot_xmin(pg_current_snapshot())) FROM awa.ready_entries";
-        assert!((0..1_000).any(|_| database.psql(is_past).unwrap().trim() == "t"), "an older transaction goes on and on");
+        assert!(
+            (0..1_000).any(|_| database.psql(is_past).unwrap().trim() == "t"),
+            "an older transaction goes on and on"
+        );
     };
     until_past();
     let refused = awa.run(enqueue);

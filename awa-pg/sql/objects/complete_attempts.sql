@@ -2,8 +2,8 @@
 -- Parameters: parallel arrays, one element per batch: claim slot, batch, nonce, receipts as the text of an
 --   int8multirange; the present for tests.
 -- Returns: a row per batch of which something was closed: the batch, and the receipts closed by this call.
--- Locks: ROW EXCLUSIVE on children of lease_claim_closure_batches and receipt_completion_batches, in ascending order of
---   slots; waits at most 100 ms for somebody who is closing the same receipts.
+-- Locks: ROW EXCLUSIVE on children of lease_claim_closure_batches and receipt_completion_batches, which none of
+--   their holders excludes; waits at most 100 ms for somebody who is closing the same receipts.
 -- Caller: Consumer::close, other languages.
 CREATE OR REPLACE FUNCTION /*schema*/awa.complete_attempts(
     p_claim_slots smallint[], p_batches bigint[], p_nonces bigint[], p_receipts text[],
