@@ -11,7 +11,7 @@ use awa_tests::stage::{Stage, run};
 use sqlx::postgres::PgPoolOptions;
 use tokio::time::{sleep, timeout};
 
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_mins(1);
 
 async fn store_of(stage: &Stage, connections: u32) -> SqlxStore {
     stage.fresh.another_pool(|options| options.max_connections(connections)).await

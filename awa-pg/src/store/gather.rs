@@ -152,7 +152,7 @@ impl Turn {
     }
 
     /// Gives the turn to the next who waits, or gives it up.
-    fn pass_on(gathering: Gathering, alike: &Alike) {
+    fn pass_on(gathering: &Gathering, alike: &Alike) {
         loop {
             let mut roads = gathering.lock();
             let Some(road) = roads.get_mut(alike) else { return };
@@ -177,7 +177,7 @@ impl Turn {
 impl Drop for Turn {
     fn drop(&mut self) {
         if let Some(gathering) = self.gathering.take() {
-            Self::pass_on(gathering, &self.alike);
+            Self::pass_on(&gathering, &self.alike);
         }
     }
 }
