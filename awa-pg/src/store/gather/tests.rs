@@ -105,7 +105,7 @@ fn job(queue: &str, args: &str) -> NewJob {
 }
 
 async fn answer(call: Call) -> Result<Enqueued, StoreErrorKind> {
-    let answer = timeout(Duration::from_secs(60), call).await.expect("nobody waits for ever").unwrap();
+    let answer = timeout(Duration::from_mins(1), call).await.expect("nobody waits for ever").unwrap();
     answer.map_err(|error| error.kind())
 }
 
