@@ -14,6 +14,8 @@ use awa_tests::stage::{Stage, pid, run, texts};
 use sqlx::{AssertSqlSafe, PgConnection, Row};
 
 const POINTER: &str = "SELECT last_value FROM awa.queue_ring_pointer";
+/// Locks of this database: others of the server have tables with the same numbers.
+const HERE: &str = "database = (SELECT oid FROM pg_database WHERE datname = current_database())";
 const SLEEP: &str = "SELECT pg_try_advisory_lock_shared(awa.wake_key(awa.wake_bucket('races')))::text";
 
 /// A session that has been found at home.
@@ -143,8 +145,8 @@ async fn sleepers_are_told_once_by_statements_that_overlap() {
     assert!(put(&mut second, pointer).await.unwrap().1);
     run(&mut sleeper, "SELECT pg_advisory_unlock_all()").await;
     assert!(!put(&mut second, pointer).await.unwrap().1);
-    let left = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'";
-    assert_eq!(stage.number(left).await, 0, "no lock is left behind");
+    let left = format!("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND {HERE}");
+    assert_eq!(stage.number(&left).await, 0, "no lock is left behind");
 }
 
 /// The store uses the statement, follows the ring, and prepares one for each slot.
@@ -183,11 +185,13 @@ async fn calls_that_overlap_share_a_transaction() {
         let stage = Arc::clone(&stage);
         calls.push(tokio::spawn(async move { stage.enqueue(1).await[0] }));
     }
-    let blocked = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'awa.ready_entries_0'::regclass";
-    while stage.number(blocked).await < 2 {
+    let blocked = format!(
+        "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'awa.ready_entries_0'::regclass AND {HERE}"
+    );
+    while stage.number(&blocked).await < 2 {
         tokio::task::yield_now().await;
     }
-    assert_eq!(stage.number(blocked).await, 2, "the others wait in the program");
+    assert_eq!(stage.number(&blocked).await, 2, "the others wait in the program");
     run(&mut other, "COMMIT").await;
     let mut ids = Vec::new();
     for call in calls {

@@ -49,7 +49,8 @@ async fn a_producer_that_two_rotations_overtake_writes_into_the_open_slot() {
     run(&mut second, "BEGIN; LOCK TABLE awa.ready_entries_1 IN SHARE MODE").await;
     run(&mut first, "COMMIT").await;
     // It has slot 0, sees that the pointer moved on, and waits for slot 1.
-    let waits_for_1 = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'awa.ready_entries_1'::regclass";
+    let waits_for_1 = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'awa.ready_entries_1'::regclass \
+        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
     while stage.number(waits_for_1).await == 0 {
         tokio::task::yield_now().await;
     }
@@ -230,7 +231,8 @@ async fn a_long_reader_stops_prune_and_nobody_else() {
     for ring in [RingKind::Queue, RingKind::Claim] {
         assert!(matches!(stage.rotate(ring).await, Rotated::Opened(..)));
     }
-    let watching = "SELECT count(*) FROM pg_locks WHERE NOT granted";
+    let watching =
+        "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
     for _ in 0..3 {
         one_life(&stage).await;
         stage.drain().await;
