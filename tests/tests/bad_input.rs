@@ -197,6 +197,38 @@ async fn acknowledged_ends_are_durable_whatever_the_role_says() {
     assert_eq!(texts(&mut session, "SHOW synchronous_commit").await, [Some("remote_apply".to_owned())]);
 }
 
+/// Programs in other languages call the functions as well.
+#[tokio::test]
+async fn a_completion_of_nothing_known_closes_nothing() {
+    let stage = Stage::new().await;
+    stage.enqueue(3).await;
+    let mut session = stage.connect().await;
+    // A batch of one, and one of several.
+    for jobs in [stage.claim_once(1).await.jobs, stage.claim_once(2).await.jobs] {
+        let first = jobs[0].receipt;
+        let call = |nonce: &str, receipts: &str| {
+            let (slot, batch) = (first.claim_slot, first.id.batch());
+            format!(
+                "SELECT c.closed FROM awa.complete_attempts('{{{slot}}}', '{{{batch}}}', '{{{nonce}}}', {receipts}) AS c"
+            )
+        };
+        let nonce = first.nonce.to_string();
+        for (nonce, receipts) in [(&*nonce, "ARRAY[NULL]::text[]"), (&nonce, "ARRAY['{}']"), ("NULL", "ARRAY['{(,)}']")]
+        {
+            assert_eq!(texts(&mut session, &call(nonce, receipts)).await, [], "{nonce} {receipts}");
+        }
+        assert_eq!(
+            stage
+                .number(
+                    "SELECT count(*) FROM awa.lease_claim_closure_batches WHERE receipts IS NULL AND receipt IS NULL"
+                )
+                .await,
+            0
+        );
+        stage.complete(&jobs).await;
+    }
+}
+
 /// Twenty processes start for the first time at the same moment, each with a pool of one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn twenty_first_starts_at_once_install_the_schema_once() {

@@ -30,7 +30,8 @@ BEGIN
                                          FROM /*schema*/awa.lease_claim_closure_batches_0/*slot*/ AS c
                                          WHERE c.receipts && p_receipts), '{}');
         END IF;
-        IF isempty(v_rest) THEN
+        -- Nothing, or nothing that is known.
+        IF isempty(v_rest) IS NOT FALSE THEN
             RETURN;
         END IF;
         INSERT INTO /*schema*/awa.lease_claim_closure_batches_0/*slot*/ (claim_slot, outcome, receipt, receipts)
