@@ -7,7 +7,8 @@ use awa_core::store::{RetentionPolicy, Task};
 use awa_core::unpin::UnpinPolicy;
 
 /// How a process keeps the store in order. The intervals hold for the whole fleet: however many processes maintain,
-/// each task runs once per interval.
+/// each task runs about once per interval. Who does not get its turn asks again less and less often, so that a task comes up to
+/// three seconds late, or its interval if that is longer, when the process dies that had it.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct MaintenanceConfig {

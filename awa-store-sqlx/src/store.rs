@@ -42,7 +42,8 @@ impl SqlxStore {
     }
 
     /// A store in the schema `awa` on a pool of the caller's. Switch the pool's `test_before_acquire` off, else each
-    /// call costs two round trips.
+    /// call costs two round trips. A connection that has answered a call is kept for the next one for up to a second, unless the
+    /// pool has no other: then it goes back at once.
     pub fn from_pool(pool: PgPool) -> Self {
         let listen = pool.connect_options().as_ref().clone();
         Self::assemble(pool, listen, SqlxStoreOptions::default())

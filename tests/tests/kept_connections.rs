@@ -26,11 +26,10 @@ async fn until_idle(store: &SqlxStore, connections: usize) {
     }
 }
 
-#[tokio::test]
-async fn a_connection_that_has_answered_is_kept_for_the_next_call_and_goes_back_when_none_comes() {
-    let stage = Stage::new().await;
+/// A store on a pool that counts how often a connection comes back to it.
+async fn counting(stage: &Stage, connections: u32) -> (SqlxStore, Arc<AtomicU32>) {
     let returned = Arc::new(AtomicU32::new(0));
-    let pool = PgPoolOptions::new().max_connections(3).test_before_acquire(false).after_release({
+    let pool = PgPoolOptions::new().max_connections(connections).test_before_acquire(false).after_release({
         let returned = Arc::clone(&returned);
         move |_, _| {
             returned.fetch_add(1, Ordering::SeqCst);
@@ -39,30 +38,39 @@ async fn a_connection_that_has_answered_is_kept_for_the_next_call_and_goes_back_
     });
     let store = SqlxStore::from_pool(pool.connect(&stage.fresh.database.url()).await.unwrap());
     until_idle(&store, 1).await;
-    let before = returned.load(Ordering::SeqCst);
+    returned.store(0, Ordering::SeqCst);
+    (store, returned)
+}
+
+#[tokio::test]
+async fn a_connection_that_has_answered_is_kept_for_the_next_call_and_goes_back_when_none_comes() {
+    let stage = Stage::new().await;
+    let (store, returned) = counting(&stage, 3).await;
     let began = Instant::now();
     for _ in 0..100 {
         store.enqueue(&stage.jobs(2)).await.unwrap();
     }
     // Nothing runs between two of these calls, so that only its age sends a connection back.
     let most = began.elapsed().as_secs() / 5;
-    let times = u64::from(returned.load(Ordering::SeqCst) - before);
+    let times = u64::from(returned.load(Ordering::SeqCst));
     assert!(times <= most, "{times} times back in {:?}", began.elapsed());
     assert_eq!(store.pool().size(), 1, "one is enough for calls behind each other");
     until_idle(&store, 1).await;
 }
 
-/// The pool would wait for it otherwise.
+/// Somebody may be waiting for it at the pool.
 #[tokio::test]
 async fn the_last_connection_of_a_pool_is_not_kept() {
+    const CALLS: u32 = 20;
     let stage = Stage::new().await;
-    for connections in [1, 2] {
-        let store = store_of(&stage, connections).await;
-        let _held = if connections == 2 { Some(store.pool().acquire().await.unwrap()) } else { None };
-        for _ in 0..20 {
+    for others in [0, 1] {
+        let (store, returned) = counting(&stage, 1 + others).await;
+        let _held = if others == 1 { Some(store.pool().acquire().await.unwrap()) } else { None };
+        for _ in 0..CALLS {
             store.enqueue(&stage.jobs(2)).await.unwrap();
-            until_idle(&store, 1).await;
         }
+        until_idle(&store, 1).await;
+        assert_eq!(returned.load(Ordering::SeqCst), CALLS, "each call gives it back, beside {others} others");
     }
 }
 

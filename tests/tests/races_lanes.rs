@@ -4,7 +4,8 @@
 use awa_core::id::Slot;
 use awa_core::ring::RingKind;
 use awa_core::store::{Maintainer, Producer};
-use awa_core::{JobId, NewJob, QueueName};
+use awa_core::{JobId, NewJob, Priority, QueueName};
+use awa_pg::RingSizes;
 use awa_tests::halt::replace_in;
 use awa_tests::stage::{Stage, run, texts};
 use sqlx::PgConnection;
@@ -93,6 +94,47 @@ async fn a_claim_leaves_out_slots_that_hold_nothing_for_it() {
     // Its own backlog: a claim takes from two slots, and looks into no more of those whose lanes are known.
     let (claimed, slots) = slots_looked_at(&mut worker, "races", 1).await;
     assert_eq!((claimed, slots), (1, ["0", "1", "3"].map(str::to_owned).to_vec()));
+}
+
+/// The lanes of one queue are looked for each by itself: one that was found twice is left out where the other is not known to be.
+#[tokio::test]
+async fn a_lane_that_was_found_twice_is_not_looked_for_again() {
+    let stage = Stage::with_rings(RingSizes { queue: 8, claim: 3, lease: 3 }).await;
+    let mut worker = stage.connect().await;
+    let urgent = stage.job("{}").with_priority(Priority::new(1).unwrap());
+    // The second lane is found for the second time in the third slot only.
+    for has_urgent in [false, true, true, true, true] {
+        stage.enqueue(1).await;
+        if has_urgent {
+            stage.store().enqueue(std::slice::from_ref(&urgent)).await.unwrap();
+        }
+        stage.rotate(RingKind::Queue).await;
+        stage.drain().await;
+    }
+    let (claimed, slots) = slots_looked_at(&mut worker, "races", 1).await;
+    assert_eq!((claimed, slots), (1, ["0", "1", "2", "5"].map(str::to_owned).to_vec()));
+}
+
+/// A slot of many lanes may have any, and is not looked at again.
+#[tokio::test]
+async fn the_lanes_of_a_slot_are_not_noted_when_they_are_many() {
+    const QUEUES: usize = 65;
+    let stage = Stage::new().await;
+    let mut jobs = Vec::new();
+    for number in 0..QUEUES {
+        jobs.push(job_of(&stage, &format!("many_{number}")).await);
+    }
+    stage.store().enqueue(&jobs).await.unwrap();
+    stage.rotate(RingKind::Queue).await;
+    let looks = "SELECT count(*) FROM awa.queue_ring_slots WHERE has_noted_lanes AND lanes IS NULL";
+    assert_eq!(stage.number(looks).await, 0);
+    stage.drain().await;
+    assert_eq!(stage.number(looks).await, 1);
+    let of_slot =
+        "SELECT awa.note_lanes(0::smallint, generation)::int::bigint FROM awa.queue_ring_slots WHERE slot = 0";
+    assert_eq!(stage.number(of_slot).await, 0, "it was noted before");
+    let last = format!("many_{}", QUEUES - 1);
+    assert_eq!(texts(&mut stage.connect().await, &claim_of(&last, 5)).await.len(), 1);
 }
 
 /// However long the backlog, all of it comes, in its order, and no claim says that nothing is left before.

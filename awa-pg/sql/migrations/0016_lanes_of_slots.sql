@@ -3,5 +3,8 @@
 -- Purpose: claims leave out the sealed slots that hold nothing for them. A long backlog fills slot after slot, and each claim of
 --   every queue looked into all of them.
 
--- Of a sealed slot, when they are few: the lanes that have rows in it. NULL: not known, anything may be in it.
-ALTER TABLE /*schema*/awa.queue_ring_slots ADD COLUMN lanes bigint[];
+-- Of a sealed slot: whether its lanes have been noted, and the lanes that have rows in it, when they are few. NULL: anything may be
+-- in it.
+ALTER TABLE /*schema*/awa.queue_ring_slots
+    ADD COLUMN has_noted_lanes boolean NOT NULL DEFAULT false,
+    ADD COLUMN lanes bigint[];

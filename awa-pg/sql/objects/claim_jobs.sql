@@ -25,6 +25,8 @@ SET jit = off SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off AS $awa$
 #variable_conflict use_column
 DECLARE
+    -- A call takes from so many slots, and looks for a lane in no more.
+    c_slots     CONSTANT integer := 2;
     v_snapshot  pg_snapshot;
     v_current   smallint;
     v_undrained smallint[];
@@ -95,7 +97,8 @@ BEGIN
                             WHERE e.lane_id = w.lane AND e.moved_xid >= v_floor
                             ORDER BY e.moved_xid, e.xid, e.job_id LIMIT 1) AS c;
     END IF;
-    FOREACH v_slot IN ARRAY v_undrained LOOP
+    FOR v_at IN 1..cardinality(v_undrained) LOOP
+        v_slot := v_undrained[v_at];
         CONTINUE WHEN v_kept IS NOT NULL AND NOT v_slot = ANY (v_kept);
         CASE v_slot
         -- each queue slot:
@@ -113,11 +116,12 @@ BEGIN
         v_lasts := v_lasts || v_peek.last_batches;
         v_slots := v_slots || array_fill(v_slot, ARRAY[cardinality(v_peek.lanes)]);
         v_looked := v_looked + 1;
-        IF v_looked = 2 AND cardinality(v_undrained) > 3 THEN
-            -- A claim takes from two slots. A lane that was found in two of a long backlog is not looked for in more.
+        -- While there are slots between this one and the pointer's.
+        IF v_looked >= c_slots AND v_at < cardinality(v_undrained) - 1 THEN
             v_wanted := ARRAY(
                 SELECT w.lane FROM unnest(v_all) AS w (lane)
-                WHERE (SELECT count(*) FROM unnest(v_lanes, v_slots) AS f (lane, slot) WHERE f.lane = w.lane AND f.slot >= 0) < 2);
+                WHERE (SELECT count(*) FROM unnest(v_lanes, v_slots) AS f (lane, slot)
+                       WHERE f.lane = w.lane AND f.slot >= 0) < c_slots);
             IF cardinality(v_wanted) < cardinality(v_all) THEN
                 v_kept := ARRAY(SELECT s.slot FROM /*schema*/awa.queue_ring_slots AS s
                                 WHERE s.slot = ANY (v_undrained)
@@ -176,7 +180,7 @@ BEGIN
             END IF;
             FOREACH v_ready IN ARRAY v_steps LOOP
                 IF v_ready >= 0 AND NOT v_ready = ANY (v_touched) THEN
-                    IF cardinality(v_touched) >= 2 THEN
+                    IF cardinality(v_touched) >= c_slots THEN
                         more := true;
                         v_left_out := v_lane;
                         EXIT;

@@ -1,8 +1,8 @@
 -- Purpose: notes which lanes have rows in a sealed slot, so that claims of other lanes leave the slot out. What is noted holds until the
 --   slot is opened again: nobody can append to it any more once it is sealed and its writers have ended, which the lock shows.
 -- Parameters: slot; its generation.
--- Returns: whether something was noted: not when a writer is still in the slot, when it has more than 64 lanes, or when it is no longer
---   sealed.
+-- Returns: whether it was noted: not when a writer is still in the slot, or when it is no longer sealed. Of a slot that has more than
+--   64 lanes it is noted that it may have any, so that nobody looks again.
 -- Locks: SHARE on the child of ready_entries, only tried; the slot's row of queue_ring_slots.
 -- Caller: drain.
 -- depends on: try_lock_queue_slot, lanes_with_rows_0
@@ -25,9 +25,9 @@ BEGIN
     -- end each
     ELSE PERFORM /*schema*/awa.refuse_unknown_slot('queue', p_slot, true);
     END CASE;
-    UPDATE /*schema*/awa.queue_ring_slots AS s SET lanes = v_lanes
-    WHERE s.slot = p_slot AND s.generation = p_generation AND s.state = 'sealed' AND s.lanes IS NULL
-      AND v_lanes IS NOT NULL AND (SELECT p.last_value & 63 FROM /*schema*/awa.queue_ring_pointer AS p) <> p_slot;
+    UPDATE /*schema*/awa.queue_ring_slots AS s SET has_noted_lanes = true, lanes = v_lanes
+    WHERE s.slot = p_slot AND s.generation = p_generation AND s.state = 'sealed' AND NOT s.has_noted_lanes
+      AND (SELECT p.last_value & 63 FROM /*schema*/awa.queue_ring_pointer AS p) <> p_slot;
     RETURN FOUND;
 END
 $awa$;

@@ -15,7 +15,8 @@ BEGIN
     END IF;
     UPDATE /*schema*/awa.queue_ring_slots SET state = 'sealed', sealed_at = p_now WHERE state = 'open';
     UPDATE /*schema*/awa.queue_ring_slots
-    SET state = 'open', generation = p_generation, opened_at = p_now, sealed_at = NULL, lanes = NULL
+    SET state = 'open', generation = p_generation, opened_at = p_now, sealed_at = NULL,
+        has_noted_lanes = false, lanes = NULL
     WHERE slot = p_slot AND state = 'free';
     IF NOT FOUND THEN
         RAISE EXCEPTION 'slot % of the queue ring is not free', p_slot USING ERRCODE = '40001';

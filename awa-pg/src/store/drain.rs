@@ -26,11 +26,9 @@ impl PgStore {
             // A slot with rows waiting is the common case under load; it is found out without a lock.
             if reads_committed && unpassed_lanes(session.as_mut(), &sql, slot.slot.0, OPERATION).await? > 0 {
                 drained.kept.push(slot.slot);
-                if !slot.knows_lanes {
+                if !slot.has_noted_lanes {
                     let params = [Param::I16(i16::from(slot.slot.0)), Param::I64(slot.generation.0)];
-                    self.query_alone(session.as_mut(), sql.statement("rings/note_lanes"), &params)
-                        .await
-                        .map_err(lost)?;
+                    session.query(sql.statement("rings/note_lanes"), &params).await.map_err(lost)?;
                 }
                 continue;
             }

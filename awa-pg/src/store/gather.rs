@@ -1,8 +1,7 @@
 //! Single enqueues that overlap, gathered: what comes while calls like it are on their way goes with the next of them, so
 //! that many callers share a statement and a commit. Nobody waits for company: a call that finds none leaves at once.
 
-use std::collections::HashMap;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
@@ -190,7 +189,13 @@ async fn carry_one(carrier: &impl Carrier, job: &NewJob) -> Result<Enqueued, Sto
         .ok_or_else(|| StoreError::new(StoreErrorKind::Internal, OPERATION, "the server gave no answer for a job"))
 }
 
-/// Carries the jobs together. When that fails and nothing was stored, each goes alone, so that it hears of no other's fault.
+/// Whether an error may be the fault of a single job. Of the others, each job would hear the same alone, later; and of
+/// [`StoreErrorKind::Unavailable`] nobody knows what was stored.
+fn may_be_of_one(error: StoreErrorKind) -> bool {
+    matches!(error, StoreErrorKind::Refused | StoreErrorKind::Internal)
+}
+
+/// Carries the jobs together. What may be one job's fault is found out by sending each alone, so that no other hears of it.
 async fn carry_all(carrier: impl Carrier, together: Vec<Waiting>, turn: Turn) {
     let (jobs, senders): (Vec<_>, Vec<_>) = together.into_iter().map(|each| (each.job, each.answer)).unzip();
     match carrier.carry(&jobs).await {
@@ -202,7 +207,7 @@ async fn carry_all(carrier: impl Carrier, together: Vec<Waiting>, turn: Turn) {
                 let _ = sender.send(Word::Answer(Ok(answer)));
             }
         }
-        Err(error) if error.kind() == StoreErrorKind::Unavailable => {
+        Err(error) if !may_be_of_one(error.kind()) => {
             drop(turn);
             let error = Arc::new(error);
             for sender in senders {

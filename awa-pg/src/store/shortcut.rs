@@ -44,10 +44,8 @@ impl Shortcut {
         job: &NewJob,
     ) -> Result<Option<Enqueued>, StoreError> {
         let lost = |error: PgError| error.into_store_error(OPERATION);
-        // Two calls at a time may both take the last: nobody counts on it.
-        let rest = self.rest.load(Ordering::Relaxed);
-        if rest > 0 {
-            self.rest.store(rest - 1, Ordering::Relaxed);
+        let takes_one = |rest: u32| rest.checked_sub(1);
+        if self.rest.fetch_update(Ordering::Relaxed, Ordering::Relaxed, takes_one).is_ok() {
             return Ok(None);
         }
         let pointer = self.pointer.load(Ordering::Relaxed);
@@ -78,5 +76,74 @@ impl Shortcut {
         }
         self.pointer.store(now, Ordering::Relaxed);
         Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use awa_core::{JobKind, JsonText, QueueName};
+
+    use super::*;
+    use crate::schema_name::SchemaName;
+    use crate::session::scripted::ScriptedSession;
+    use crate::sql::RingSizes;
+    use crate::value::{Columns, Row};
+
+    /// An answer of one number.
+    fn number(number: i64) -> Vec<Row> {
+        let columns = Columns::new([("number".to_owned(), types::INT8.oid())]);
+        vec![Row::new(&columns, [Some(&number.to_be_bytes()[..])])]
+    }
+
+    fn nothing() -> Vec<Row> {
+        Vec::new()
+    }
+
+    struct Asking {
+        shortcut: Shortcut,
+        sql: Sql,
+        job: NewJob,
+    }
+
+    impl Asking {
+        fn new() -> Self {
+            let (queue, kind) = (QueueName::new("q").unwrap(), JobKind::new("k").unwrap());
+            let job = NewJob::new(queue, kind, JsonText::new("args", "{}").unwrap());
+            let sql = Sql::new(&SchemaName::default(), RingSizes { queue: 4, claim: 4, lease: 4 });
+            Self { shortcut: Shortcut::default(), sql, job }
+        }
+
+        /// One call with these answers: the job, and for each statement its slot, `None` for a look at the ring.
+        async fn store<const N: usize>(&self, answers: [Vec<Row>; N]) -> (Option<i64>, Vec<Option<u8>>) {
+            let mut session = ScriptedSession::answering(answers.map(Ok));
+            let stored = self.shortcut.store(&mut session, &self.sql, &Clock::Server, &self.job).await.unwrap();
+            let put = |slot| &*self.sql.statement_for_slot("enqueue/put_in_slot_0", slot).unwrap().text;
+            let slot = |text: &String| (0..4).find(|slot| put(*slot) == text);
+            (stored.map(|stored| stored.id().get()), session.asked.iter().map(slot).collect())
+        }
+    }
+
+    #[tokio::test]
+    async fn it_follows_the_ring_and_looks_at_it_only_when_nothing_was_stored() {
+        let asking = Asking::new();
+        assert_eq!(asking.store([number(64)]).await, (None, vec![None]), "where the ring stands is not known yet");
+        assert_eq!(asking.store([number(1)]).await, (Some(1), vec![Some(0)]));
+        assert_eq!(asking.store([nothing(), number(129)]).await, (None, vec![Some(0), None]), "the ring has turned");
+        assert_eq!(asking.store([number(2)]).await, (Some(2), vec![Some(1)]));
+    }
+
+    #[tokio::test]
+    async fn where_it_is_of_no_use_it_costs_nothing_for_a_while() {
+        // The ring has not turned; and it stands in a slot that has no statement here.
+        for (pointer, first) in [(64, vec![Some(0), None]), (64 + 4, vec![None])] {
+            let asking = Asking::new();
+            asking.store([number(pointer)]).await;
+            let answers = || if first.len() == 2 { [nothing(), number(pointer)] } else { [number(pointer), nothing()] };
+            assert_eq!(asking.store(answers()).await, (None, first.clone()));
+            for _ in 0..REST {
+                assert_eq!(asking.store([]).await, (None, vec![]));
+            }
+            assert_eq!(asking.store(answers()).await, (None, first), "then it is tried again");
+        }
     }
 }

@@ -33,8 +33,8 @@ pub(super) struct StoredSlot {
     pub(super) bytes: u64,
     /// Since it was sealed; zero when it is not.
     pub(super) sealed_for: Duration,
-    /// Whether it is noted which lanes have rows in it; only of the queue ring.
-    pub(super) knows_lanes: bool,
+    /// Whether it has been noted which lanes have rows in it; only of the queue ring.
+    pub(super) has_noted_lanes: bool,
 }
 
 impl StoredRing {
@@ -112,7 +112,7 @@ impl StoredSlot {
             age: length_of(row.opt_i64(3)?.unwrap_or(0)),
             bytes: row.i64(4)?.unsigned_abs(),
             sealed_for: length_of(row.opt_i64(6)?.unwrap_or(0)),
-            knows_lanes: match ring {
+            has_noted_lanes: match ring {
                 RingKind::Queue => row.bool(7)?,
                 _ => false,
             },

@@ -20,6 +20,7 @@ WITH stored AS (
       AND pg_catalog.pg_relation_size('/*schema*/awa.queue_settings') = 0
       AND /*schema*/awa.ready_protocol() = 1
     RETURNING job_id)
+-- As in wake_one, which need not be called while nobody sleeps.
 SELECT s.job_id,
        CASE WHEN pg_catalog.pg_try_advisory_lock(/*schema*/awa.wake_key(/*schema*/awa.wake_bucket($1)))
             THEN NOT pg_catalog.pg_advisory_unlock(/*schema*/awa.wake_key(/*schema*/awa.wake_bucket($1)))
